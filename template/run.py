@@ -1,0 +1,126 @@
+"""A run: what it was told, what it changes, and where it stands."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+# {% filter regex_replace("\n+", "\n") %}
+# {% if ddp %}
+import distributed
+
+# {% endif %}
+# {% if amp %}
+from amp import build_scaler, precision
+
+# {% endif %}
+from checkpoint import Progress
+
+# {% if compile %}
+from compiling import compile_model
+
+# {% endif %}
+from config import Config
+
+# {% if param_groups %}
+from groups import parameter_groups
+
+# {% endif %}
+from model import build_model
+
+# {% if scheduler %}
+from schedule import build_schedule
+
+# {% endif %}
+# {% endfilter %}
+
+
+@dataclass
+class Run:
+    """What a run was told, what it changes, and where it stands."""
+
+    config: Config
+    device: torch.device
+    model: nn.Module
+    # {% if ddp %}
+    replica: nn.Module
+    """The model as its wrapper, which sums gradients over the ranks; never evaluated or saved."""
+    # {% endif %}
+    optimizer: torch.optim.Optimizer
+    # {% if amp %}
+    dtype: torch.dtype | None
+    scaler: torch.amp.GradScaler
+    # {% endif %}
+    # {% if scheduler %}
+    schedule: torch.optim.lr_scheduler.LRScheduler
+    # {% endif %}
+    progress: Progress
+
+    def parts(self) -> dict[str, Any]:
+        """What a checkpoint keeps, in the order in which it is loaded."""
+        return {
+            "model": self.model,
+            "optimizer": self.optimizer,
+            # {% if scheduler %}
+            "schedule": self.schedule,
+            # {% endif %}
+            # {% if amp %}
+            "scaler": self.scaler,
+            # {% endif %}
+        }
+
+
+def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_epoch: int) -> Run:
+    """A run before its first step."""
+    torch.manual_seed(config.seed)
+    model = build_model(info).to(device)
+    # {% if ddp %}
+    replica = distributed.wrap(model, config.ddp)
+    # Dropout must not fall on the same places on every rank.
+    torch.manual_seed(config.seed + distributed.rank())
+    # {% endif %}
+    # {% if compile %}
+    compile_model(model, config.compile, device)
+    # {% endif %}
+    # {% if param_groups %}
+    parameters = parameter_groups(model, config.lr, config.weight_decay, config.groups)
+    # {% else %}
+    parameters = [pair for pair in model.named_parameters() if pair[1].requires_grad]
+    # {% endif %}
+    # One kernel for all parameters instead of a dozen for each.
+    fused = device.type in ("cpu", "cuda", "mps", "xpu")
+    optimizer = torch.optim.AdamW(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
+    total_steps = config.max_steps or config.epochs * steps_per_epoch
+    # {% if amp %}
+    dtype = precision(config.amp, device)
+    # {% endif %}
+    return Run(
+        config=config,
+        device=device,
+        model=model,
+        # {% if ddp %}
+        replica=replica,
+        # {% endif %}
+        optimizer=optimizer,
+        # {% if amp %}
+        dtype=dtype,
+        scaler=build_scaler(dtype, device),
+        # {% endif %}
+        # {% if plateau %}
+        schedule=build_schedule(optimizer, config.schedule),
+        # {% endif %}
+        # {% if stepwise %}
+        schedule=build_schedule(optimizer, total_steps, config.schedule),
+        # {% endif %}
+        progress=Progress(total_steps=total_steps),
+    )
+
+
+def learning_rates(optimizer: torch.optim.Optimizer) -> dict[str, float]:
+    # {% if param_groups %}
+    rates = {f"lr/{group['name']}": float(group["lr"]) for group in optimizer.param_groups}
+    return {"lr": max(rates.values()), **rates}
+    # {% else %}
+    return {"lr": float(optimizer.param_groups[0]["lr"])}
+    # {% endif %}

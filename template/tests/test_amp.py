@@ -1,0 +1,86 @@
+"""Mixed precision on the CPU: what fp16 overflows skips the whole step, and the rest sees unscaled gradients."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from conftest import parameters
+
+# {% filter regex_replace("\n+", "\n") %}
+import train
+from amp import AmpConfig
+
+# {% if clipping %}
+from clipping import ClippingConfig
+
+# {% endif %}
+from loader import MicroBatch
+from model import loss
+from run import Run, learning_rates
+
+# {% endfilter %}
+
+
+@pytest.fixture(autouse=True)
+def float32() -> None:
+    """These types are what is tested here."""
+    torch.set_default_dtype(torch.float32)
+
+
+def one_step(run: Run, micro: Callable[[int, int], MicroBatch]) -> float:
+    # {% if accumulation %}
+    return float(train.step(run, [micro(0, 5), micro(5, 8)])[2])
+    # {% else %}
+    return float(train.step(run, micro(0, 8))[2])
+    # {% endif %}
+
+
+def test_overflow_skips_the_whole_step(
+    begin: Callable[..., Run], micro: Callable[[int, int], MicroBatch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = begin(amp=AmpConfig("fp16"))
+    before, rates, scale = parameters(run), learning_rates(run.optimizer), run.scaler.get_scale()
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "loss", lambda model, batch: loss(model, batch) * math.inf)
+        one_step(run, micro)
+    assert torch.equal(parameters(run), before)
+    assert learning_rates(run.optimizer) == rates
+    assert run.scaler.get_scale() == scale / 2
+    # {% if stepwise %}
+    assert run.schedule.last_epoch == 0
+    # {% endif %}
+    one_step(run, micro)
+    assert not torch.equal(parameters(run), before)
+    # {% if stepwise %}
+    assert run.schedule.last_epoch == 1
+    # {% endif %}
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("bf16", 0.1), ("fp16", 0.02)])
+def test_gradient_follows_full_precision(
+    begin: Callable[..., Run], micro: Callable[[int, int], MicroBatch], dtype: str, bound: float
+) -> None:
+    # {% if clipping %}
+    # Clipped at a tiny limit: a gradient that was still scaled would look very different.
+    # {% if clip == "norm" %}
+    changes = {"clipping": ClippingConfig(max_norm=1e-3)}
+    # {% else %}
+    changes = {"clipping": ClippingConfig(max_value=1e-3)}
+    # {% endif %}
+    full, mixed = begin(amp=AmpConfig("off"), **changes), begin(amp=AmpConfig(dtype), **changes)
+    # {% else %}
+    full, mixed = begin(amp=AmpConfig("off")), begin(amp=AmpConfig(dtype))
+    # {% endif %}
+    norms = [one_step(run, micro) for run in (full, mixed)]
+    assert norms[1] == pytest.approx(norms[0], rel=bound)
+    gradients = [torch.cat([p.grad.flatten() for p in run.model.parameters()]) for run in (full, mixed)]
+    assert float((gradients[0] - gradients[1]).norm() / gradients[0].norm()) < bound
+
+
+def test_only_fp16_is_scaled(begin: Callable[..., Run]) -> None:
+    assert [begin(amp=AmpConfig(dtype)).scaler.is_enabled() for dtype in ("off", "bf16", "fp16")] == [
+        False,
+        False,
+        True,
+    ]

@@ -1,0 +1,350 @@
+"""Train the model of model.py on the data of data.py.
+
+python train.py                      # every value: python train.py --help
+python train.py --resume             # go on with the newest run
+# {% if ddp %}
+torchrun --nproc-per-node gpu train.py
+# {% endif %}
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# {% filter regex_replace("\n+", "\n") %}
+# {% if debug %}
+import debug
+
+# {% endif %}
+# {% if ddp %}
+import distributed
+
+# {% endif %}
+# {% if augmentation %}
+from augmentation import noise
+
+# {% endif %}
+# {% if cache %}
+from cache import cached
+
+# {% endif %}
+from checkpoint import resume, save
+
+# {% if clipping %}
+from clipping import clip
+
+# {% endif %}
+from config import Config, open_run, parse, to_dict
+
+# {% if augmentation %}
+from data import augment, load
+
+# {% else %}
+from data import load
+
+# {% endif %}
+from device import find_device, to_device
+from evaluation import evaluate
+
+# {% if accumulation %}
+from loader import First, Loader, MicroBatch, windows
+
+# {% else %}
+from loader import First, Loader, MicroBatch
+
+# {% endif %}
+from log import Log
+
+# {% if export %}
+from model import count, example_input, loss
+
+# {% else %}
+from model import count, loss
+
+# {% endif %}
+# {% if profiler %}
+from profiling import Profiler
+
+# {% endif %}
+from run import Run, build, learning_rates
+
+# {% if stepwise %}
+from schedule import check_total
+
+# {% endif %}
+from stopping import StopSignal
+
+
+# {% endfilter %}
+
+
+def backward(run: Run, micro: MicroBatch, items: Tensor) -> Tensor:
+    """Adds the gradient of a micro-batch's share of the mean over `items`; returns the sum of its losses."""
+    batch = to_device(micro.batch, run.device)
+    # {% if augmentation %}
+    if run.config.augmentation.enabled:
+        batch = augment(batch, noise(run.config.seed, run.progress.epoch, micro.ids, run.device))
+    # {% endif %}
+    # {% if ddp %}
+    model = run.replica
+    # {% else %}
+    model = run.model
+    # {% endif %}
+    # {% if amp %}
+    with torch.autocast(run.device.type, run.dtype, enabled=run.dtype is not None):
+        total = loss(model, batch)
+    # {% else %}
+    total = loss(model, batch)
+    # {% endif %}
+    # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
+    # {% if ddp %}
+    # DDP averages over the ranks, which world_size makes a sum again.
+    seed = total.new_full((), micro.weight * distributed.world_size()) / items
+    # {% else %}
+    seed = total.new_ones(()) / items
+    # {% endif %}
+    # {% if amp %}
+    # Scaling the seed and not the sum: the scaled sum would overflow fp16.
+    seed = run.scaler.scale(seed)
+    # {% endif %}
+    total.backward(gradient=seed)
+    # {% if ddp %}
+    return micro.weight * total.detach()
+    # {% else %}
+    return total.detach()
+    # {% endif %}
+
+
+def update(run: Run) -> Tensor:
+    """Applies the gradient; returns its norm before clipping, 0-dim, on the device."""
+    # {% if amp %}
+    # Once per optimizer step, and before anything looks at the gradient.
+    run.scaler.unscale_(run.optimizer)
+    # {% endif %}
+    parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
+    # {% if clipping %}
+    norm = clip(parameters, run.config.clipping)
+    # {% else %}
+    norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None])
+    # {% endif %}
+    # {% if amp %}
+    # {% if stepwise %}
+    scale = run.scaler.get_scale()
+    # {% endif %}
+    run.scaler.step(run.optimizer)
+    run.scaler.update()
+    # {% if stepwise %}
+    # The scale falls where fp16 overflowed and the optimizer skipped the step: then the schedule skips it too.
+    if run.scaler.get_scale() >= scale:
+        run.schedule.step()
+    # {% endif %}
+    # {% else %}
+    run.optimizer.step()
+    # {% if stepwise %}
+    run.schedule.step()
+    # {% endif %}
+    # {% endif %}
+    return norm
+
+
+# {% if accumulation %}
+def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, Tensor, Tensor]:
+    """One optimizer step on the mean loss over a window of micro-batches, as if they were one large batch.
+
+    # {% if ddp %}
+    Returns the sum of this rank's losses, the number of items on all ranks, and the gradient's norm before clipping.
+    # {% else %}
+    Returns the sum of the losses, the number of items, and the gradient's norm before clipping.
+    # {% endif %}
+    """
+    run.optimizer.zero_grad()
+    # {% if ddp %}
+    items = distributed.total(sum(micro.weight * count(micro.batch) for micro in window), run.device)
+    losses = []
+    for micro in window[:-1]:
+        with distributed.no_sync(run.replica):
+            losses.append(backward(run, micro, items))
+    losses.append(backward(run, window[-1], items))
+    # {% else %}
+    items = torch.as_tensor(sum(count(micro.batch) for micro in window)).clamp(min=1)
+    losses = [backward(run, micro, items) for micro in window]
+    # {% endif %}
+    return torch.stack(losses).sum(), items, update(run)
+
+
+# {% else %}
+def step(run: Run, micro: MicroBatch) -> tuple[Tensor, Tensor, Tensor]:
+    """One optimizer step on the mean loss over a micro-batch.
+
+    # {% if ddp %}
+    Returns the sum of this rank's losses, the number of items on all ranks, and the gradient's norm before clipping.
+    # {% else %}
+    Returns the sum of the losses, the number of items, and the gradient's norm before clipping.
+    # {% endif %}
+    """
+    run.optimizer.zero_grad()
+    # {% if ddp %}
+    items = distributed.total(micro.weight * count(micro.batch), run.device)
+    # {% else %}
+    items = torch.as_tensor(count(micro.batch)).clamp(min=1)
+    # {% endif %}
+    return backward(run, micro, items), items, update(run)
+
+
+# {% endif %}
+def train(config: Config, run_dir: Path, device: torch.device) -> int:
+    """Trains to the end, or until a signal; returns the exit code."""
+    train_source, val_source = load(config.data, config.seed, device)
+    # {% if cache %}
+    train_source, val_source = cached(train_source, config.cache), cached(val_source, config.cache)
+    # {% endif %}
+    if config.overfit_one_batch:
+        train_source = val_source = First(train_source, config.batch_size)
+    train_loader = Loader(train_source, config.batch_size, config.seed, config.loader, device, shuffle=True)
+    val_loader = Loader(val_source, config.batch_size, config.seed, config.loader, device, shuffle=False)
+    # {% if accumulation %}
+    steps_per_epoch = -(-len(train_loader) // config.accumulation.steps)
+    # {% else %}
+    steps_per_epoch = len(train_loader)
+    # {% endif %}
+
+    run = build(config, train_source.info, device, steps_per_epoch)
+    progress, settings = run.progress, to_dict(config)
+    if config.resume:
+        # {% if stepwise %}
+        planned = resume(run_dir, run.parts(), progress, settings)
+        check_total(planned, progress.total_steps, run.schedule, config.schedule)
+        # {% else %}
+        resume(run_dir, run.parts(), progress, settings)
+        # {% endif %}
+    # What other programs need besides the weights.
+    extras = {"info": train_source.info}
+    # {% if export %}
+    batch = val_source.fetch(torch.arange(min(8, len(val_source))), 0)
+    extras["example"] = tuple(tensor.cpu() for tensor in example_input(batch))
+    # {% endif %}
+
+    def save_as(name: str, parts: dict[str, Any]) -> None:
+        # {% if ddp %}
+        distributed.broadcast_buffers(run.model)
+        # {% endif %}
+        log.flush()
+        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, settings, extras)
+
+    def assess() -> None:
+        """Evaluates, and keeps the best model."""
+        log.flush()
+        scores = evaluate(run, val_loader, stop)
+        if not scores:
+            return
+        row = {
+            "step": progress.step,
+            "epoch": progress.epoch,
+            "train_loss": progress.loss_sum / max(progress.items, 1),
+        }
+        log.evaluation(row | {f"val_{name}": value for name, value in scores.items()})
+        progress.evaluated = progress.step
+        # {% if plateau %}
+        run.schedule.step(scores["loss"])
+        # {% endif %}
+        if scores["loss"] < progress.best:
+            progress.best = scores["loss"]
+            save_as("best", {"model": run.model})
+
+    def due(every: int) -> bool:
+        """Whether something that happens every so many steps, or at the end of each epoch, happens now."""
+        at_end = progress.step == progress.total_steps
+        return at_end or (progress.step % every == 0 if every else progress.epoch_step == steps_per_epoch)
+
+    stop = StopSignal()
+    # {% if amp %}
+    log = Log(run_dir, progress, config.log_every, device, skips_overflows=run.scaler.is_enabled())
+    # {% else %}
+    log = Log(run_dir, progress, config.log_every, device)
+    # {% endif %}
+    # {% if debug %}
+    hooks = debug.attach(run.model, config.debug, device)
+    # {% endif %}
+    # {% if profiler %}
+    # {% if ddp %}
+    profiler = Profiler(config.profiler, run_dir, device, distributed.rank())
+    # {% else %}
+    profiler = Profiler(config.profiler, run_dir, device)
+    # {% endif %}
+    # {% endif %}
+    stopped = 0
+    try:
+        # A signal in the middle of an evaluation leaves it to the resumed run.
+        if due(config.eval_every) and progress.evaluated < progress.step:
+            assess()
+            save_as("last", run.parts())
+        while progress.step < progress.total_steps and not stopped:
+            if progress.epoch_step == steps_per_epoch:
+                progress.epoch += 1
+                progress.epoch_step, progress.loss_sum, progress.items = 0, 0.0, 0
+            # {% if accumulation %}
+            skip = progress.epoch_step * config.accumulation.steps
+            for window in windows(train_loader.epoch(progress.epoch, skip), config.accumulation.steps):
+                ids, rates = [micro.ids for micro in window], learning_rates(run.optimizer)
+                result = step(run, window)
+            # {% else %}
+            for micro in train_loader.epoch(progress.epoch, progress.epoch_step):
+                ids, rates = [micro.ids], learning_rates(run.optimizer)
+                result = step(run, micro)
+                # {% endif %}
+                progress.step += 1
+                progress.epoch_step += 1
+                log.step(ids, *result, rates)
+                if log.due():
+                    # {% if debug %}
+                    log.training(log.flush() | hooks.row())
+                    # {% else %}
+                    log.training(log.flush())
+                    # {% endif %}
+                # {% if profiler %}
+                profiler.step()
+                # {% endif %}
+                if due(config.eval_every):
+                    assess()
+                # {% if ddp %}
+                # All ranks stop at the same step; asking costs a wait for the device, so not in every step on a GPU.
+                if device.type == "cpu" or log.due() or due(config.eval_every) or due(config.checkpoint_every):
+                    stopped = distributed.largest(stop.number)
+                # {% else %}
+                stopped = stop.number
+                # {% endif %}
+                if stopped or due(config.checkpoint_every):
+                    save_as("last", run.parts())
+                if stopped or progress.step == progress.total_steps:
+                    break
+    finally:
+        # {% if profiler %}
+        profiler.stop()
+        # {% endif %}
+        # {% if debug %}
+        hooks.remove()
+        # {% endif %}
+        log.close()
+        stop.close()
+    log.summary(stopped)
+    return 128 + stopped if stopped else 0
+
+
+def main() -> int:
+    config = parse()
+    # {% if ddp %}
+    device = distributed.start(find_device(), config.ddp)
+    distributed.check_equal(to_dict(config), "their arguments")
+    run_dir = distributed.from_first(open_run, config)
+    code = train(config, run_dir, device)
+    distributed.stop()
+    return code
+    # {% else %}
+    return train(config, open_run(config), find_device())
+    # {% endif %}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
