@@ -20,8 +20,8 @@ class AugmentationConfig:
 def noise(seed: int, epoch: int, ids: Tensor, device: torch.device) -> Callable[[int], Tensor]:
     """A function that gives k new numbers per sample, float32 [n, k], uniform in [0, 1), at each call.
 
-    They are a pure function of (seed, epoch, sample id, how many came before), so they are the same on any device,
-    rank and worker and in any batch. `ids` is int64 [n], below 2**32.
+    They are a pure function of (seed, epoch, sample id, how many came before): the same on any
+    device and rank, in any worker and batch. `ids` is int64 [n], below 2**32.
     """
     key = 0
     for word in (seed, seed >> 32, epoch):

@@ -80,18 +80,21 @@ class Cache:
 def cached(source: Any, config: CacheConfig) -> Any:
     """The source behind a cache; the source itself where it lies on the device already or the budget is 0.
 
-    Raises SystemExit for a source that is random, and for a budget below one sample.
+    Raises SystemExit for a source that is random or cannot be read, and for a budget below one sample.
     """
     if source.on_device or config.budget_mb == 0:
         return source
     few = torch.arange(min(8, len(source)))
-    pairs = zip(leaves(source.fetch(few, 0)), leaves(source.fetch(few, 1)), strict=True)
-    if not all(torch.equal(bits(first), bits(again)) for first, again in pairs):
+    try:
+        sample, first, again = source.fetch(few[:1], 0), source.fetch(few, 0), source.fetch(few, 1)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
+    pairs = zip(leaves(first), leaves(again), strict=True)
+    if not all(torch.equal(bits(one), bits(other)) for one, other in pairs):
         raise SystemExit(
             "The cache would freeze this data: fetch gives other samples in another epoch. "
             "Move what is random from fetch to data.augment, or switch the cache off: --cache.budget-mb 0."
         )
-    sample = source.fetch(few[:1], 0)
     # One byte more for its flag.
     size = sum(part.nbytes for part in leaves(sample)) + 1
     budget = config.budget_mb * 2**20
@@ -105,6 +108,13 @@ def cached(source: Any, config: CacheConfig) -> Any:
     if slots == 0:
         raise SystemExit(f"The cache cannot hold a sample ({size} B): raise --cache.budget-mb, or give 0.")
     return Cache(source, sample, slots)
+
+
+def hits(source: Any) -> dict[str, int]:
+    """The cache's numbers for a log row; none for a source without one."""
+    if not isinstance(source, Cache):
+        return {}
+    return dict(zip(("cache_hits", "cache_loads"), source.hits(), strict=True))
 
 
 def shared(*shape: int, dtype: torch.dtype) -> Tensor:

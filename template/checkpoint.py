@@ -17,7 +17,7 @@ from torch import nn
 
 # {% filter regex_replace("\n+", "\n") %}
 # {% if ddp %}
-from distributed import all_gather, rank, world_size
+from distributed import all_gather, rank
 
 # {% endif %}
 from model import build_model
@@ -25,13 +25,6 @@ from model import build_model
 # {% endfilter %}
 
 FORMAT = 1
-# Values that a resumed run may change, because no number that it computes depends on them.
-FREE = {"run_dir", "resume", "epochs", "max_steps", "eval_every", "checkpoint_every", "log_every"}
-# {% if ddp %}
-# check_ranks looks at the batch size and the number of processes together.
-FREE |= {"batch_size", "ddp"}
-# {% endif %}
-FREE |= {"loader", "compile", "profiler", "debug", "cache"}
 
 
 @dataclass
@@ -49,6 +42,14 @@ class Progress:
     loss_sum: float = 0.0
     items: int = 0
     """Sum and number of the training losses of this epoch so far."""
+
+    def next_step(self) -> None:
+        self.step += 1
+        self.epoch_step += 1
+
+    def next_epoch(self) -> None:
+        self.epoch += 1
+        self.epoch_step, self.loss_sum, self.items = 0, 0.0, 0
 
 
 def save(
@@ -129,21 +130,6 @@ def read(path: Path) -> dict[str, Any]:
     return content
 
 
-def newest(run_dir: Path) -> dict[str, Any]:
-    """The newest whole checkpoint of a run. Raises SystemExit when there is none."""
-    problems = []
-    for name in ("last.pt", "previous.pt"):
-        try:
-            content = read(run_dir / "checkpoints" / name)
-        except ValueError as error:
-            problems.append(str(error))
-            continue
-        if problems and "damaged" in problems[0]:
-            print(f"{problems[0][0].upper()}{problems[0][1:]}: going on from {name}.")
-        return content
-    raise SystemExit(f"Nothing to resume in {run_dir}: {'; '.join(problems)}.")
-
-
 def restore(content: dict[str, Any], parts: dict[str, Any]) -> None:
     """Loads the states into `parts`, in their order: a scheduler after the optimizer whose rates it repeats.
 
@@ -167,59 +153,6 @@ def restore(content: dict[str, Any], parts: dict[str, Any]) -> None:
 
 def names(state: dict[str, Any]) -> list[Any]:
     return [(group.get("name"), group["param_names"]) for group in state["param_groups"]]
-
-
-def resume(run_dir: Path, parts: dict[str, Any], progress: Progress, config: dict[str, Any]) -> int:
-    """Puts `parts` and `progress` where the newest whole checkpoint stands; returns the steps it was planned for.
-
-    Raises SystemExit when there is no such checkpoint, or when this run would compute something else than it began.
-    """
-    content = newest(run_dir)
-    # {% if ddp %}
-    check_ranks(content, config)
-    # {% endif %}
-    check_config(content["config"], config)
-    restore(content, parts)
-    for name in set(content["progress"]) - {"total_steps"}:
-        setattr(progress, name, content["progress"][name])
-    # {% if ddp %}
-    if len(content["random"]) == world_size():
-        set_random_state(content["random"][rank()])
-    # {% else %}
-    set_random_state(content["random"][0])
-    # {% endif %}
-    return content["progress"]["total_steps"]
-
-
-# {% if ddp %}
-def check_ranks(content: dict[str, Any], config: dict[str, Any]) -> None:
-    """Another number of processes goes on exactly if all together see the same samples in each step."""
-    saved, samples = len(content["random"]), len(content["random"]) * content["config"]["batch_size"]
-    if samples != world_size() * config["batch_size"]:
-        raise SystemExit(
-            f"This run was begun with {saved} processes of --batch-size {content['config']['batch_size']}: with "
-            f"{world_size()} its product has to be {samples} as well."
-        )
-
-
-# {% endif %}
-def check_config(saved: dict[str, Any], config: dict[str, Any]) -> None:
-    """Raises SystemExit when a resumed run would compute something else than it began."""
-    for name, value in saved.items():
-        if name in FREE or name not in config:
-            continue
-        if isinstance(value, dict):
-            extras = {key: inner for key, inner in value.items() if key != "extend"}
-            for key, inner in extras.items():
-                if key in config[name] and config[name][key] != inner:
-                    refuse(f"{name}.{key}", inner, config[name][key])
-        elif config[name] != value:
-            refuse(name, value, config[name])
-
-
-def refuse(name: str, saved: Any, value: Any) -> None:
-    option = name.replace("_", "-")
-    raise SystemExit(f"This run was begun with --{option} {saved}, not {value}: leave it out, or start a new run.")
 
 
 def load_model(run_dir: Path, name: str = "best") -> tuple[nn.Module, dict[str, Any]]:

@@ -51,8 +51,6 @@ Run = Callable[..., Any]  # what was read back from a file: called like the mode
 
 @dataclass
 class Row:
-    """One line of the table; `problem` says why there is no file."""
-
     format: str
     path: Path
     write: Callable[[nn.Module, Example, str, Path], Run]  # writes the file and reads it back
@@ -62,7 +60,7 @@ class Row:
     size: int = 0  # bytes
     difference: float = 0.0  # largest absolute one over BATCHES
     latencies: tuple[float, float] = (0.0, 0.0)  # milliseconds at batch 1 and 64
-    problem: str = ""
+    problem: str = ""  # why there is no file
 
 
 # {% if torch_export or onnx or aotinductor %}
@@ -170,7 +168,7 @@ def explain(error: Exception) -> str:
     """The reason, in a line, of an error of PyTorch's that may be a page long."""
     lines = [line.strip(" -") for line in str(error).splitlines() if line.strip(" -")] or [repr(error)]
     if lines[0].startswith("Constraints violated"):
-        return "forward does not take every batch size: " + lines[1 % len(lines)].split(". ")[0]
+        return f"forward must take batches of any size, see x.shape[0] ({lines[1 % len(lines)].split('. ')[0]})"
     # {% if aotinductor %}
     if "No working C++ compiler" in lines[0]:
         return "there is no C++ compiler (install g++ or clang++, or name one in the variable CXX)"

@@ -145,8 +145,11 @@ class Log:
         rate = f"{row['samples_per_second']:.0f}"
         self.bar.set_postfix_str(f"loss {row['loss']:.4f}, lr {row['lr']:.2e}, {rate} samples/s", refresh=False)
 
-    def evaluation(self, row: dict[str, Any]) -> None:
-        """Writes the row of an evaluation and prints it."""
+    def evaluation(self, scores: dict[str, Any]) -> None:
+        """Writes the row of an evaluation and prints it; train_loss is the mean over the epoch's samples so far."""
+        progress = self.progress
+        row = {"step": progress.step, "epoch": progress.epoch}
+        row |= {"train_loss": progress.loss_sum / max(progress.items, 1), **scores}
         self.write(row)
         self.last = row
         # {% if ddp %}

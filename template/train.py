@@ -8,16 +8,11 @@ torchrun --nproc-per-node gpu train.py
 """
 
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 # {% filter regex_replace("\n+", "\n") %}
-# {% if debug %}
-import debug
-
-# {% endif %}
 # {% if ddp %}
 import distributed
 
@@ -27,10 +22,10 @@ from augmentation import noise
 
 # {% endif %}
 # {% if cache %}
-from cache import cached
+from cache import cached, hits
 
 # {% endif %}
-from checkpoint import resume, save
+from checkpoint import save
 
 # {% if clipping %}
 from clipping import clip
@@ -43,6 +38,10 @@ from data import augment, load
 
 # {% else %}
 from data import load
+
+# {% endif %}
+# {% if debug %}
+from debug import Hooks
 
 # {% endif %}
 from device import find_device, to_device
@@ -68,6 +67,7 @@ from model import count, loss
 from profiling import Profiler
 
 # {% endif %}
+from resume import resume
 from run import Run, build, learning_rates
 
 # {% if stepwise %}
@@ -226,7 +226,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     extras["example"] = tuple(tensor.cpu() for tensor in example_input(batch))
     # {% endif %}
 
-    def save_as(name: str, parts: dict[str, Any]) -> None:
+    def save_as(name: str, parts: dict[str, object]) -> None:
         # {% if ddp %}
         distributed.broadcast_buffers(run.model)
         # {% endif %}
@@ -236,15 +236,14 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     def assess() -> None:
         """Evaluates, and keeps the best model."""
         log.flush()
-        scores = evaluate(run, val_loader, stop)
-        if not scores:
+        if not (scores := evaluate(run, val_loader, stop)):
             return
-        row = {
-            "step": progress.step,
-            "epoch": progress.epoch,
-            "train_loss": progress.loss_sum / max(progress.items, 1),
-        }
-        log.evaluation(row | {f"val_{name}": value for name, value in scores.items()})
+        row = {f"val_{name}": value for name, value in scores.items()}
+        # {% if cache %}
+        log.evaluation(row | hits(train_source))
+        # {% else %}
+        log.evaluation(row)
+        # {% endif %}
         progress.evaluated = progress.step
         # {% if plateau %}
         run.schedule.step(scores["loss"])
@@ -265,7 +264,17 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     log = Log(run_dir, progress, config.log_every, device)
     # {% endif %}
     # {% if debug %}
-    hooks = debug.attach(run.model, config.debug, device)
+    hooks = Hooks(
+        run.model,
+        config.debug,
+        device,
+        # {% if amp %}
+        fp16=run.scaler.is_enabled(),
+        # {% endif %}
+        # {% if ddp %}
+        rank=distributed.rank(),
+        # {% endif %}
+    )
     # {% endif %}
     # {% if profiler %}
     # {% if ddp %}
@@ -282,8 +291,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             save_as("last", run.parts())
         while progress.step < progress.total_steps and not stopped:
             if progress.epoch_step == steps_per_epoch:
-                progress.epoch += 1
-                progress.epoch_step, progress.loss_sum, progress.items = 0, 0.0, 0
+                progress.next_epoch()
             # {% if accumulation %}
             skip = progress.epoch_step * config.accumulation.steps
             for window in windows(train_loader.epoch(progress.epoch, skip), config.accumulation.steps):
@@ -294,8 +302,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
                 ids, rates = [micro.ids], learning_rates(run.optimizer)
                 result = step(run, micro)
                 # {% endif %}
-                progress.step += 1
-                progress.epoch_step += 1
+                progress.next_step()
                 log.step(ids, *result, rates)
                 if log.due():
                     # {% if debug %}
@@ -319,6 +326,11 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
                     save_as("last", run.parts())
                 if stopped or progress.step == progress.total_steps:
                     break
+    # {% if debug %}
+    except RuntimeError as error:
+        hooks.explain(error)
+        raise
+    # {% endif %}
     finally:
         # {% if profiler %}
         profiler.stop()

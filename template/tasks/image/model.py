@@ -1,7 +1,7 @@
 """The model and what is trained: a small convolutional classifier. Replace it with your own.
 
-The rest of the project calls the functions below with a batch of data.py, (images, labels), and the model: bare or wrapped
-(compiled, autocast, distributed), in float32 or, in tests, float64.
+The rest of the project calls the functions below with a batch of data.py, (images, labels), and the model:
+bare or wrapped (compiled, autocast, distributed), in float32 or, in tests, float64.
 """
 
 import torch
@@ -16,8 +16,8 @@ SEPARABLE = True  # the loss of a batch is the sum of its samples' losses
 class ConvNet(nn.Module):
     """3x3 convolutions that halve the image down to 4 to 7 pixels; 45 thousand parameters for the digits.
 
-    GroupNorm instead of batch norm: samples do not touch each other, so accumulation and several processes give the
-    same numbers as one large batch.
+    GroupNorm, not batch norm: samples do not touch each other, so accumulation and several processes give
+    the same numbers as one large batch.
     """
 
     def __init__(self, channels: int, size: int, classes: int):
@@ -52,7 +52,7 @@ def count(batch: Batch) -> int:
 
 
 def loss(model: nn.Module, batch: Batch) -> Tensor:
-    """The sum of the cross entropies, in nats: in float32 at least, also where the model computes in half precision."""
+    """The sum of the cross entropies, in nats; float32 also where the model computes in half precision."""
     images, labels = batch
     return cross_entropy(model(images), labels)
 
@@ -78,7 +78,7 @@ def example_input(batch: Batch) -> tuple[Tensor, ...]:
 
 
 def group(name: str, parameter: Tensor) -> str:
-    """The parameter's group: matrices decay, biases and norms do not, and the head may have its own learning rate."""
+    """Weights decay; biases and norms do not; the head may have its own learning rate."""
     if parameter.ndim < 2:
         return "no_decay"
     return "head" if name.startswith("head.") else "decay"

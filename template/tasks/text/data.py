@@ -1,8 +1,8 @@
-"""The data: text as bytes, by default the sources of Python's standard library. Replace this file with your own.
+"""The data: text as bytes, by default the sources of Python's standard library. Replace it with your own.
 
 The rest of the project uses `DataConfig`, `load`, `augment` and what a source offers: `on_device`, `info`,
-`len()` and `fetch`. A batch is (inputs, targets), both int64 [n, context]: the bytes of a window, and for each of
-them the byte that follows. A target of IGNORED (-100) is not counted: mark padding or a prompt with it.
+`len()` and `fetch`. A batch is (inputs, targets), both int64 [n, context]: the bytes of a window, and for
+each the byte that follows. A target of -100 is ignored: mark padding, or a prompt, with it.
 """
 
 import sysconfig
@@ -21,19 +21,19 @@ VOCABULARY = 256  # a token is a byte: no tokenizer, and every file is valid tex
 @dataclass(frozen=True)
 class DataConfig:
     root: Path | None = None
-    """Text file, or folder whose text files are read, sub-folders too (default: Python's standard library)."""
+    """Text file, or folder of text files, with its sub-folders (default: Python's standard library)."""
     limit: int = 100_000_000
     """Read at most so many bytes; they stay in the device's memory."""
     context: int = 64
     """Length of a window: so many bytes the model sees at most."""
-    samples_per_epoch: int = 2048
+    samples_per_epoch: int = 1536
     """Windows of an epoch, spread over the whole text; each epoch takes others."""
-    validation_samples: int = 512
-    """At most so many windows, always the same, are taken from the last tenth of the text."""
+    validation_samples: int = 256
+    """Windows of the validation, at most: always the same, spread over the last tenth of the text."""
 
 
 class WindowSource:
-    """Windows of a text that lies on the device as uint8. Sample `id` starts at `id * stride`, plus the epoch's shift."""
+    """Windows of a text that lies on the device: sample `id` starts at id * stride plus the epoch's shift."""
 
     on_device = True
 
@@ -47,7 +47,7 @@ class WindowSource:
 
     def fetch(self, ids: Tensor, epoch: int) -> Batch:
         """The windows `ids` (int64 [n], on the CPU) of this epoch."""
-        # Multiples of the golden ratio (40503 / 65536) fall evenly between 0 and the stride, whatever their number.
+        # Multiples of the golden ratio (40503 / 65536) spread evenly between 0 and the stride, however many.
         shift = epoch * 40503 % 65536 * self.stride // 65536 if self.moving else 0
         starts = (ids * self.stride + shift).to(self.windows.device, non_blocking=True)
         windows = self.windows[starts].long()
@@ -57,14 +57,14 @@ class WindowSource:
 def load(config: DataConfig, seed: int, device: torch.device) -> tuple[WindowSource, WindowSource]:
     """The training and the validation source: the first nine tenths of the text, and the rest."""
     for name in ("limit", "context", "samples_per_epoch", "validation_samples"):
-        if getattr(config, name) < 1:
-            raise SystemExit(f"--data.{name.replace('_', '-')} is {getattr(config, name)}: give a positive number.")
+        if (value := getattr(config, name)) < 1:
+            raise SystemExit(f"--data.{name.replace('_', '-')} is {value}: give a positive number.")
     text = read_text(config.root, config.limit)
     cut, context = len(text) * 9 // 10, config.context
     if len(text) - cut <= context:
         raise SystemExit(
-            f"The text has {len(text)} bytes, too few for a context of {context}: give at least {10 * context + 10} "
-            "bytes or lower --data.context."
+            f"The text has {len(text)} bytes, too few for windows of {context}: "
+            f"give at least {10 * context + 10} or lower --data.context."
         )
     train, validation = text[:cut].to(device), text[cut:].to(device)
     places = len(train) - context
@@ -78,13 +78,13 @@ def load(config: DataConfig, seed: int, device: torch.device) -> tuple[WindowSou
 
 
 def read_text(root: Path | None, limit: int) -> Tensor:
-    """The first `limit` bytes of the text, as uint8 [bytes]. Files follow each other in the order of their names."""
+    """The first `limit` bytes of the text, uint8 [bytes]: file after file by name, without hidden ones."""
     if root is None:
-        # Names with an underscore are left out: some of them are generated, and tell of this machine only.
         root = Path(sysconfig.get_path("stdlib"))
-        files = sorted(path for path in root.glob("[!_]*.py") if path.is_file())
+        files = sorted(root.glob("[!_]*.py"))  # some of _*.py are generated for this machine
     elif root.is_dir():
-        files = sorted(path for path in root.rglob("[!.]*") if path.suffix.lower() in SUFFIXES and path.is_file())
+        files = sorted(path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+        files = [path for path in files if not any(name[0] == "." for name in path.relative_to(root).parts)]
     elif root.exists():
         files = [root]
     else:
@@ -104,11 +104,11 @@ def read_text(root: Path | None, limit: int) -> Tensor:
 
 
 def augment(batch: Batch, noise: Callable[[int], Tensor]) -> Batch:
-    """Replace one input byte in 64 by a random one; the targets stay, so the model learns to live with typing errors.
+    """Replace one input byte in 64 by a random one; the targets stay, so the model learns to bear typos.
 
-    `noise(k)` gives uniform numbers in [0, 1), float32 [n, k], that depend on seed, epoch and sample alone. One number
-    both decides and, stretched back over [0, 1), chooses the byte. The batch itself is not changed.
+    `noise(k)` gives uniform numbers in [0, 1), float32 [n, k], that depend on seed, epoch and sample alone.
+    The same number decides and, below 1 / 64, chooses the byte. The batch itself is not changed.
     """
     inputs, targets = batch
-    draw = noise(inputs.shape[1]) * 64
-    return torch.where(draw < 1, (draw * VOCABULARY).long(), inputs), targets
+    draws = noise(inputs.shape[1]) * 64  # exact, so that what is below 1 gives a byte below 256
+    return torch.where(draws < 1, (draws * VOCABULARY).long(), inputs), targets

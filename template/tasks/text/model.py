@@ -1,7 +1,7 @@
 """The model and what is trained: a small GPT on bytes. Replace it with your own.
 
-The rest of the project calls the functions below with a batch of data.py, (inputs, targets), and the model: bare
-or wrapped (compiled, autocast, distributed), in float32 or, in tests, float64.
+The rest of the project calls the functions below with a batch of data.py, (inputs, targets), and the model:
+bare or wrapped (compiled, autocast, distributed), in float32 or, in tests, float64.
 """
 
 import math
@@ -66,7 +66,7 @@ def count(batch: Batch) -> Tensor:
 
 
 def loss(model: nn.Module, batch: Batch) -> Tensor:
-    """The sum of the cross entropies, in nats: float32 at least, also where the model computes in half precision."""
+    """The sum of the cross entropies, in nats; float32 also where the model computes in half precision."""
     inputs, targets = batch
     logits = model(inputs)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
@@ -74,7 +74,7 @@ def loss(model: nn.Module, batch: Batch) -> Tensor:
 
 
 def metrics(model: nn.Module, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
-    """name -> (sum, count), from one forward pass. "loss" is what chooses the best checkpoint, here in nats per byte."""
+    """name -> (sum, count), from one forward pass. "loss", in nats per byte, chooses the best checkpoint."""
     nats, bytes_ = loss(model, batch), count(batch)
     return {"loss": (nats, bytes_), "bits_per_byte": (nats / math.log(2), bytes_)}
 
@@ -93,7 +93,7 @@ def group(name: str, parameter: Tensor) -> str:
 
 @torch.inference_mode()
 def predict(model: nn.Module, info: dict, arguments: list[str]) -> list[str]:
-    """Each prompt with 200 more bytes, drawn one after another from what the model expects; always the same ones."""
+    """Each prompt and 200 more bytes, drawn one by one from what the model expects; always the same ones."""
     device = next(model.parameters()).device
     texts = []
     for prompt in arguments:

@@ -1,0 +1,43 @@
+# What contributors and CI call. Needs Python 3.10 or newer, git and make; everything else goes into .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint format golden clean
+
+# Enough to generate a project and to train it.
+.venv/project: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable ".[project]"
+	touch $@
+
+# Everything that the tests use.
+.venv/dev: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@ .venv/project
+
+# Render a project with the defaults, train it on handwritten digits, and print what it reached.
+demo: .venv/project
+	rm -rf build/demo
+	$(BIN)/tricks new build/demo --defaults
+	cd build/demo && ../../$(BIN)/python train.py
+
+# Two processes: the tests are many small projects, and each keeps one core busy.
+test: .venv/dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --config pyproject.toml . template
+	$(BIN)/mypy
+
+format: .venv/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format --config pyproject.toml . template
+
+# The three projects under review in tests/golden, rendered anew.
+golden: .venv/dev
+	$(BIN)/python -m tests.golden
+
+clean:
+	rm -rf build .venv

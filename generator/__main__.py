@@ -1,0 +1,5 @@
+"""`python -m generator` is `tricks`."""
+
+from generator.cli import main
+
+main()

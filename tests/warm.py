@@ -1,0 +1,77 @@
+"""Runs generated projects in children of one warm process, which has imported what takes long to import.
+
+multiprocessing's fork server is that process: it imports this module once and forks a child for each project. One torch
+thread before the fork: torch's thread pool does not survive it.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import runpy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["tests.warm_imports"])
+
+
+def train(folder: Path, *arguments: str, timeout: float = 120) -> tuple[int, str]:
+    """`python train.py ARGUMENTS` in a project; returns exit code and output."""
+    return child(_script, folder, ("train.py", *arguments), timeout)
+
+
+def script(folder: Path, *arguments: str, timeout: float = 120) -> tuple[int, str]:
+    """`python ARGUMENTS` in a project; returns exit code and output."""
+    return child(_script, folder, arguments, timeout)
+
+
+def prove(folder: Path, *arguments: str, timeout: float = 300) -> tuple[int, str]:
+    """`pytest ARGUMENTS` in a project; returns exit code and output."""
+    return child(_pytest, folder, arguments, timeout)
+
+
+def child(function: object, folder: Path, arguments: tuple[str, ...], timeout: float) -> tuple[int, str]:
+    log = folder.parent / f"{folder.name}.log"
+    process = CONTEXT.Process(target=function, args=(folder, arguments, log))
+    process.start()
+    process.join(timeout)
+    if process.exitcode is None:
+        process.kill()
+        process.join()
+        return -1, f"still running after {timeout:.0f} s\n{log.read_text(errors='replace')}"
+    return process.exitcode, log.read_text(errors="replace")
+
+
+@contextlib.contextmanager
+def _inside(folder: Path, log: Path) -> Iterator[None]:
+    with log.open("w") as output:
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    # The fork server's own path holds this repository, whose tests must not hide the project's.
+    sys.path[:] = [
+        str(folder),
+        *(entry for entry in sys.path if not Path(entry or ".", "copier.yml").exists()),
+    ]
+    sys.modules.pop("tests", None)
+    os.chdir(folder)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    yield
+    sys.stdout.flush()
+
+
+def _script(folder: Path, arguments: tuple[str, ...], log: Path) -> None:
+    with _inside(folder, log):
+        sys.argv = list(arguments)
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+def _pytest(folder: Path, arguments: tuple[str, ...], log: Path) -> None:
+    import pytest
+
+    for name in list(os.environ):
+        if name.startswith("PYTEST_"):
+            del os.environ[name]
+    with _inside(folder, log):
+        code = pytest.main(["-p", "no:cacheprovider", "-x", *arguments])
+    raise SystemExit(int(code))
