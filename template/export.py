@@ -84,7 +84,7 @@ def to_onnx(model: nn.Module, example: Example, info: str, path: Path) -> Run:
     import onnxruntime
 
     names = {0: "batch"}, *({0: None} for _ in example[1:])  # inputs share the size, the first one names it
-    program = torch.onnx.export(to_program(model, example), dynamo=True, dynamic_shapes=names, verbose=False)
+    program: Any = torch.onnx.export(to_program(model, example), dynamo=True, dynamic_shapes=names, verbose=False)
     program.model.metadata_props["info"] = info
     size = sum(x.numel() * x.element_size() for x in model.state_dict().values())
     program.save(path, external_data=size > 1.9e9)
@@ -123,9 +123,9 @@ def to_safetensors(model: nn.Module, example: Example, info: str, path: Path) ->
     """The weights alone; of tied weights one copy, which safetensors.torch.load_model puts in each place."""
     from safetensors.torch import load_model, save_model
 
-    save_model(model, path, metadata={"info": info})
+    save_model(model, str(path), metadata={"info": info})
     fresh = build_model(json.loads(info))
-    load_model(fresh, path)
+    load_model(fresh, str(path))
     return fresh.eval()
 
 

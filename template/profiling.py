@@ -21,7 +21,7 @@ class ProfilerConfig:
     active: int = 5
     """Steps to record; 0 switches the profiler off."""
     memory: bool = True
-    """Also record what each operator allocates and, on cuda, a snapshot of the memory."""
+    """Also record what each operator allocates on an accelerator and, on cuda, a snapshot of the memory."""
 
     def __post_init__(self) -> None:
         for name, least in (("wait", 0), ("warmup", 1), ("active", 0)):
@@ -60,7 +60,8 @@ class Profiler:
             # repeat=1: the default goes on for ever, and so would the files.
             schedule=schedule(wait=config.wait, warmup=config.warmup, active=config.active, repeat=1),
             on_trace_ready=self.write,
-            profile_memory=config.memory,
+            # On a CPU torch complains of each block that is older than the profiler.
+            profile_memory=config.memory and device.type != "cpu",
         )
         self.profile.start()
 

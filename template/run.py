@@ -92,6 +92,12 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     fused = device.type in ("cpu", "cuda", "mps", "xpu")
     optimizer = torch.optim.AdamW(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
     total_steps = config.max_steps or config.epochs * steps_per_epoch
+    # {% if plateau %}
+    schedule = build_schedule(optimizer, config.schedule)
+    # {% endif %}
+    # {% if stepwise %}
+    schedule = build_schedule(optimizer, total_steps, config.schedule)
+    # {% endif %}
     # {% if amp %}
     dtype = precision(config.amp, device)
     # {% endif %}
@@ -107,11 +113,8 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
         dtype=dtype,
         scaler=build_scaler(dtype, device),
         # {% endif %}
-        # {% if plateau %}
-        schedule=build_schedule(optimizer, config.schedule),
-        # {% endif %}
-        # {% if stepwise %}
-        schedule=build_schedule(optimizer, total_steps, config.schedule),
+        # {% if scheduler %}
+        schedule=schedule,
         # {% endif %}
         progress=Progress(total_steps=total_steps),
     )

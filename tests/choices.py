@@ -10,9 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 QUESTIONS = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
 TECHNIQUES: list[str] = list(QUESTIONS["techniques"]["choices"].values())
 PRESETS: dict[str, list[str]] = QUESTIONS["presets"]["default"]
-CHOICES = {
-    name: list(question["choices"].values()) for name, question in QUESTIONS.items() if "choices" in question
-}
+CHOICES = {name: list(question["choices"].values()) for name, question in QUESTIONS.items() if "choices" in question}
 # Compiling a package takes half a minute on two cores: a test of its own does it.
 SLOW = "aotinductor"
 

@@ -15,9 +15,7 @@ def test_golden_projects_are_up_to_date(template_folder: Path, tmp_path: Path) -
 
 def test_sizes() -> None:
     """What is generated stays small: limits of docs/decisions/0002-limits.md."""
-    lines = {
-        name: len((GOLDEN / name / "train.py").read_text().splitlines()) for name in ("nothing", "everything")
-    }
+    lines = {name: len((GOLDEN / name / "train.py").read_text().splitlines()) for name in ("nothing", "everything")}
     assert lines["nothing"] < 130
     assert lines["everything"] < 300
     for name in ("nothing", "recommended", "everything"):

@@ -29,9 +29,7 @@ Variables = Callable[..., dict[str, str]]
         (["-d", "techniques=export", "-d", "export_formats="], "Choose at least one export format"),
     ],
 )
-def test_wrong_value_is_one_sentence_and_writes_nothing(
-    tricks: Run, arguments: list[str], sentence: str
-) -> None:
+def test_wrong_value_is_one_sentence_and_writes_nothing(tricks: Run, arguments: list[str], sentence: str) -> None:
     result = tricks("new", "p", "--defaults", *arguments)
     assert result.exit_code == 1 and sentence in result.output, result.output
     assert result.output.startswith("Error: ") and result.output.count("\n") == 1
@@ -51,9 +49,7 @@ def test_wrong_value_is_one_sentence_and_writes_nothing(
         ("/dev/null/p", "cannot be created: '/dev/null' is a file"),
     ],
 )
-def test_impossible_destination_is_refused_before_any_question(
-    tricks: Run, destination: str, sentence: str
-) -> None:
+def test_impossible_destination_is_refused_before_any_question(tricks: Run, destination: str, sentence: str) -> None:
     Path("full").mkdir()
     Path("full/x").touch()
     Path("file").touch()

@@ -20,15 +20,11 @@ Run = Callable[..., Any]
 Variables = Callable[..., dict[str, str]]
 
 
-def test_dirty_checkout_is_named_and_left_out(
-    own_checkout: Path, tmp_path: Path, environment: Variables
-) -> None:
+def test_dirty_checkout_is_named_and_left_out(own_checkout: Path, tmp_path: Path, environment: Variables) -> None:
     (own_checkout / "template/train.py").write_text("broken {{", encoding="utf-8")
     (own_checkout / "template/untracked.txt").touch()
     command = [sys.executable, "-m", "generator", "new", "p", "--defaults"]
-    result = subprocess.run(
-        command, cwd=tmp_path, env=environment(own_checkout), capture_output=True, text=True
-    )
+    result = subprocess.run(command, cwd=tmp_path, env=environment(own_checkout), capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert str(own_checkout) in result.stderr and "uncommitted changes in template/train.py" in result.stderr
     assert "template/untracked.txt" in result.stderr and TAG in result.stderr

@@ -74,13 +74,9 @@ def test_project_from_the_wheel_without_git(
     installed: Path, checkout: Path, tmp_path: Path, environment: Callable[..., dict[str, str]]
 ) -> None:
     command = [sys.executable, "-m", "generator", "new", "p", "--defaults", "--preset", "everything"]
-    result = subprocess.run(
-        command, cwd=tmp_path, env=environment(installed, PATH=""), capture_output=True, text=True
-    )
+    result = subprocess.run(command, cwd=tmp_path, env=environment(installed, PATH=""), capture_output=True, text=True)
     assert result.returncode == 0 and result.stderr == "", result.stderr
-    copier.run_copy(
-        str(checkout), tmp_path / "q", {"preset": "everything"}, defaults=True, quiet=True, vcs_ref="HEAD"
-    )
+    copier.run_copy(str(checkout), tmp_path / "q", {"preset": "everything"}, defaults=True, quiet=True, vcs_ref="HEAD")
     record = answers(tmp_path / "p")
     assert record["_src_path"] == source.PUBLIC_SOURCE == "gh:org/tricks-template"
     assert record["_commit"] == TAG

@@ -37,7 +37,7 @@ def convolution(channels: int, width: int, stride: int = 1) -> nn.Sequential:
     return nn.Sequential(
         nn.Conv2d(channels, width, 3, stride, padding=1, bias=False),  # the norm has the bias
         nn.GroupNorm(8, width),
-        nn.ReLU(),
+        nn.GELU(),
     )
 
 
