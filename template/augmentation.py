@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+Word = TypeVar("Word", int, Tensor)
 MASK = 0xFFFFFFFF
 # 2**32 divided by the golden ratio: its multiples spread evenly over the 32-bit numbers.
 STEP = 0x9E3779B9
@@ -40,7 +42,7 @@ def noise(seed: int, epoch: int, ids: Tensor, device: torch.device) -> Callable[
     return draw
 
 
-def mix(word: int | Tensor) -> int | Tensor:
+def mix(word: Word) -> Word:
     """32 bits to 32 bits, one to one, each input bit turning each output bit over half the time.
 
     lowbias32 of Chris Wellons, "Prospecting for Hash Functions", https://nullprogram.com/blog/2018/07/31/

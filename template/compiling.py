@@ -1,5 +1,6 @@
 """torch.compile, in place: the names of the parameters stay what they are, so checkpoints fit with and without it."""
 
+import logging
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,10 +24,14 @@ def compile_model(model: nn.Module, config: CompileConfig, device: torch.device)
 
 def works(device: torch.device) -> bool:
     """Whether this machine compiles, tried on one addition: the answer otherwise comes in the middle of a step."""
+    # PyTorch logs hints for its own developers, as that a CUDA toolkit stands beside no GPU.
+    logging.disable(logging.WARNING)
     try:
         torch.compile(lambda tensor: tensor + 1)(torch.zeros(2, device=device))
     except Exception as error:  # the backends raise whatever their toolchain raises
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         print(f"torch.compile does not work here, so the model runs eagerly: {reason}")
         return False
+    finally:
+        logging.disable(logging.NOTSET)
     return True

@@ -225,11 +225,11 @@ def export_all(model: nn.Module, info: dict[str, Any], example: Example, folder:
     return table
 
 
-def main(run: Path, /, name: Literal["best", "last"] = "best", out: Path | None = None) -> None:
-    """Export the checkpoint NAME of the folder RUN into the folder OUT, or RUN/exports."""
+def main(run: Path, /, checkpoint: Literal["best", "last"] = "best", out: Path | None = None) -> None:
+    """Export the checkpoint CHECKPOINT of the folder RUN into the folder OUT, or RUN/exports."""
     logging.disable(logging.WARNING)  # PyTorch logs hints for its own developers
-    model, checkpoint = load_model(run, name)
-    table = export_all(model, checkpoint["info"], checkpoint["example"], out or run / "exports")
+    model, content = load_model(run, checkpoint)
+    table = export_all(model, content["info"], content["example"], out or run / "exports")
     line = "{:<13} {:<20} {:>12} {:>11} {:>12} {:>13}".format
     print(line("format", "file", "size (kB)", "difference", "batch 1 (ms)", "batch 64 (ms)"))
     for row in table:

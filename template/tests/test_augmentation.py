@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import train
-from augmentation import AugmentationConfig, noise
+from augmentation import AugmentationConfig, mix, noise
 from data import augment
 from device import tree_map
 from loader import First, MicroBatch
@@ -55,6 +55,7 @@ def test_noise_is_uniform_and_independent() -> None:
 
 
 def test_noise_is_a_function_of_the_sample() -> None:
+    assert mix(torch.tensor([1, 2, 2**32 - 1])).tolist() == [1753845952, 3507691905, 1734902346]
     whole, again = noise(7, 3, IDS, CPU), noise(7, 3, IDS, CPU)
     numbers = again(5)
     assert torch.equal(torch.cat((whole(2), whole(3)), dim=1), numbers), "draws are counted one by one"

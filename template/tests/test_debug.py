@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import torch
+from conftest import parameters
 from torch import Tensor, nn
 
 import train
 from config import Config
-from conftest import parameters
 from debug import DebugConfig, Hooks
 from loader import MicroBatch
 from model import count

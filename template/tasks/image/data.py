@@ -76,7 +76,8 @@ def load_digits(seed: int, device: torch.device) -> tuple[TensorSource, ...]:
     images = torch.from_numpy(digits.images * (255 / 16)).round().to(torch.uint8).unsqueeze(1)
     labels = torch.from_numpy(digits.target).long()
     info = {"channels": 1, "size": 8, "classes": [str(name) for name in digits.target_names]}
-    return tuple(TensorSource(images[ids].to(device), labels[ids].to(device), info) for ids in split(labels, seed))
+    parts = [(images[ids].to(device), labels[ids].to(device)) for ids in split(labels, seed)]
+    return tuple(TensorSource(*part, info) for part in parts)
 
 
 def load_folder(root: Path, size: int, seed: int) -> tuple[FolderSource, ...]:
@@ -110,7 +111,7 @@ def find_images(folder: Path) -> dict[str, list[str]]:
         classes[directory.name] = sorted(files)
     if len(classes) < 2:
         found = f"one class only ({', '.join(classes)})" if classes else "no class folders"
-        raise SystemExit(f"{folder} holds {found}: give each of two or more classes a sub-folder with its images.")
+        raise SystemExit(f"{folder} holds {found}: give each class, of two at least, a sub-folder of images.")
     return classes
 
 
@@ -141,7 +142,7 @@ def read_image(path: str, size: int, channels: int) -> Tensor:
         with Image.open(path) as image:
             if image.mode[0] in "IF":  # Pillow would cut such values at 255 in silence
                 raise ValueError("it has more than 8 bits per channel")
-            image.draft(None, (2 * size, 2 * size))  # decodes a large JPEG at a fraction of its size, far faster
+            image.draft(None, (2 * size, 2 * size))  # a large JPEG is decoded at a fraction of its size
             if "transparency" in image.info:  # a palette's, which Pillow warns of otherwise
                 image = image.convert("RGBA")
             image = ImageOps.exif_transpose(image).convert("RGB" if channels == 3 else "L")
