@@ -10,6 +10,7 @@ import os
 import runpy
 import sys
 from collections.abc import Iterator
+from multiprocessing import forkserver
 from pathlib import Path
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -31,7 +32,20 @@ def prove(folder: Path, *arguments: str, timeout: float = 300) -> tuple[int, str
     return child(_pytest, folder, arguments, timeout)
 
 
+def start_server() -> None:
+    """Starts the fork server with this repository on its path, which Python 3.11's server does not take over."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent)
+    try:
+        forkserver.ensure_running()
+    finally:
+        os.environ.pop("PYTHONPATH")
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
+
+
 def child(function: object, folder: Path, arguments: tuple[str, ...], timeout: float) -> tuple[int, str]:
+    start_server()
     log = folder.parent / f"{folder.name}.log"
     process = CONTEXT.Process(target=function, args=(folder, arguments, log))
     process.start()
@@ -55,7 +69,10 @@ def _inside(folder: Path, log: Path) -> Iterator[None]:
     ]
     sys.modules.pop("tests", None)
     os.chdir(folder)
+    # This process was told the server's way of starting processes; a project's workers start in the system's own way.
+    multiprocessing.set_start_method("fork", force=True)
     os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ.pop("PYTHONPATH", None)
     yield
     sys.stdout.flush()
 

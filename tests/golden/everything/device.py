@@ -1,0 +1,35 @@
+"""The device to train on, and the way of a batch to it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def find_device() -> torch.device:
+    """The accelerator of this machine (cuda, rocm, xpu, mps, npu, ...), or the CPU."""
+    # check_available: a CUDA build of torch otherwise answers "cuda" on a machine without a GPU.
+    return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+
+
+def tree_map(function: Callable[[Tensor], Any], batch: Any) -> Any:
+    """Applies `function` to every tensor of a nest of dicts, lists, tuples and named tuples."""
+    if isinstance(batch, Tensor):
+        return function(batch)
+    if isinstance(batch, dict):
+        return {key: tree_map(function, value) for key, value in batch.items()}
+    parts = [tree_map(function, part) for part in batch]
+    return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
+
+
+def to_device(batch: Any, device: torch.device) -> Any:
+    """The batch on the device; free where it is there already."""
+    # non_blocking overlaps the copy with the computation, and only from pinned memory (see loader.py).
+    return tree_map(lambda tensor: tensor.to(device, non_blocking=tensor.is_pinned()), batch)
+
+
+def peak_memory(device: torch.device) -> int | None:
+    """The most bytes that tensors took on the accelerator so far; None where the device does not tell."""
+    read = getattr(torch.get_device_module(device), "max_memory_allocated", None)
+    return read() if read else None

@@ -1,0 +1,140 @@
+"""Several processes, one model: torchrun starts them, DistributedDataParallel keeps their gradients equal.
+
+Without torchrun every function here is that of a single process.
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+@dataclass(frozen=True)
+class DdpConfig:
+    find_unused_parameters: bool = False
+    """Allow parameters that a forward pass does not use (costs a walk over the graph in each step)."""
+    timeout: float = 600.0
+    """Seconds that a rank waits for the others before it gives up."""
+
+    def __post_init__(self) -> None:
+        if self.timeout <= 0:
+            raise ValueError(f"--ddp.timeout is {self.timeout}: give a number of seconds above 0.")
+
+
+def start(device: torch.device, config: DdpConfig) -> torch.device:
+    """Joins the other processes of this torchrun; returns the device of this one."""
+    if "RANK" not in os.environ:
+        return device
+    if device.type != "cpu":
+        index = int(os.environ["LOCAL_RANK"])
+        if index >= torch.accelerator.device_count():
+            found = torch.accelerator.device_count()
+            raise SystemExit(f"More processes than devices: torchrun --nproc-per-node {found} at most on this machine.")
+        torch.accelerator.set_device_index(index)
+        device = torch.device(device.type, index)
+    dist.init_process_group(
+        backend=dist.get_default_backend_for_device(device), timeout=timedelta(seconds=config.timeout)
+    )
+    return device
+
+
+def stop() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def rank() -> int:
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def world_size() -> int:
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def all_reduce(tensor: Tensor) -> Tensor:
+    """The sum over all ranks, in place."""
+    if dist.is_initialized():
+        dist.all_reduce(tensor)
+    return tensor
+
+
+def all_gather(value: Any) -> list[Any]:
+    """The small Python value of each rank, in their order. Every rank has to call it."""
+    values = [value]
+    if dist.is_initialized():
+        values *= dist.get_world_size()
+        dist.all_gather_object(values, value)
+    return values
+
+
+def from_first(function: Callable[[Any], Any], argument: Any) -> Any:
+    """What `function` returns on rank 0; nobody else calls it. Its SystemExit ends every rank."""
+    answer = None
+    if rank() == 0:
+        try:
+            answer = function(argument)
+        except SystemExit as error:
+            answer = error
+    answer = all_gather(answer)[0]
+    if isinstance(answer, SystemExit):
+        raise answer if rank() == 0 else SystemExit(1)
+    return answer
+
+
+def largest(number: int) -> int:
+    """The largest of the ranks' numbers."""
+    return max(all_gather(number))
+
+
+def wrap(model: nn.Module, config: DdpConfig) -> nn.Module:
+    """The model that sums its gradients over the ranks in backward; the model itself for a single process."""
+    if not dist.is_initialized():
+        return model
+    # The gradients live in the buffers that travel: no copy, and the memory of one gradient less.
+    return DistributedDataParallel(
+        model, gradient_as_bucket_view=True, find_unused_parameters=config.find_unused_parameters
+    )
+
+
+def no_sync(model: nn.Module) -> AbstractContextManager[None]:
+    """Around forward *and* backward of a micro-batch whose gradients stay here until the window's last one."""
+    return model.no_sync() if isinstance(model, DistributedDataParallel) else nullcontext()
+
+
+def broadcast_buffers(model: nn.Module) -> None:
+    """Gives every rank the buffers of rank 0 (running statistics differ by rank) before they are used or saved."""
+    if dist.is_initialized():
+        for buffer in model.buffers():
+            dist.broadcast(buffer, src=0)
+
+
+def check_equal(value: Any, what: str) -> None:
+    """Raises SystemExit on every rank unless all ranks have the same value."""
+    values = all_gather(value)
+    if any(other != values[0] for other in values):
+        raise SystemExit(f"The ranks disagree about {what}: start every process with the same arguments and code.")
+
+
+def total(items: int | Tensor, device: torch.device) -> Tensor:
+    """The number of items over all ranks; a 0-dim tensor that stays on the device, 1 at least."""
+    # torch.full fills on the device; torch.tensor would wait for a copy.
+    own = items.to(device) if isinstance(items, Tensor) else torch.full((), items, device=device)
+    return all_reduce(own).clamp(min=1)
+
+
+def add_up(stopped: bool, sums: dict[str, tuple[float, int]]) -> tuple[bool, dict[str, tuple[float, int]]]:
+    """Whether any rank stopped, and the sums over all ranks by name; a rank may have had no batch at all."""
+    added: dict[str, tuple[float, int]] = {}
+    answers = all_gather((stopped, sums))
+    for _, own in answers:
+        for name, (value, items) in own.items():
+            before = added.get(name, (0.0, 0))
+            added[name] = (before[0] + value, before[1] + items)
+    return any(other for other, _ in answers), added

@@ -1,0 +1,182 @@
+"""From a source of samples to micro-batches, in an order that is a pure function of (seed, epoch)."""
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from device import tree_map
+from distributed import rank, world_size
+
+# Samples that lie on the device are gathered for this many batches at once: one indexing call instead of 16.
+CHUNK = 16
+
+
+@dataclass(frozen=True)
+class LoaderConfig:
+    workers: int = -1
+    """Processes that fetch batches. -1: none where that takes under 2 ms a batch, else one per core, 8 at most."""
+    prefetch: int = 2
+    """Batches that each worker has ready."""
+
+    def __post_init__(self) -> None:
+        if self.workers < -1:
+            raise ValueError(f"--loader.workers is {self.workers}: give a number of processes, or -1 to choose.")
+        if self.prefetch < 1:
+            raise ValueError(f"--loader.prefetch is {self.prefetch}: give 1 or more batches.")
+
+
+class MicroBatch(NamedTuple):
+    ids: Tensor
+    """int64 [n], on the CPU: which samples of the source."""
+    batch: Any
+    """The nest of tensors that the source gave for them, [n, ...]."""
+    weight: int
+    """1, or 0 where this rank had no samples left and repeats one to take part in the sum of gradients."""
+
+
+class Loader:
+    """The micro-batches of an epoch.
+
+    A source on the device is indexed directly; any other goes through DataLoader workers, one fetch per batch.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        batch_size: int,
+        seed: int,
+        config: LoaderConfig,
+        device: torch.device,
+        shuffle: bool,
+    ) -> None:
+        self.source, self.batch_size, self.seed, self.shuffle = source, batch_size, seed, shuffle
+        self.plan: list[tuple[int, Tensor]] = []
+        self.fetched: Iterable[Any] | None = None
+        if not source.on_device:
+            workers = choose_workers(source, batch_size) if config.workers < 0 else config.workers
+            # DataLoader refuses persistent_workers and prefetch_factor without workers.
+            tuning = {"persistent_workers": True, "prefetch_factor": config.prefetch} if workers else {}
+            self.fetched = DataLoader(
+                Fetch(source),
+                sampler=Plan(self),
+                batch_size=None,
+                num_workers=workers,
+                # mps shares its memory with the CPU and has nothing to pin.
+                pin_memory=device.type not in ("cpu", "mps"),
+                **tuning,
+            )
+
+    def order(self, epoch: int) -> list[Tensor]:
+        """The sample ids of each micro-batch of the epoch, before they are dealt out to processes."""
+        size = self.batch_size * world_size()
+        if not self.shuffle:
+            return list(torch.arange(len(self.source)).split(size))
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
+        return list(torch.randperm(len(self.source), generator=generator).split(size))
+
+    def __len__(self) -> int:
+        """Micro-batches in an epoch."""
+        return -(-len(self.source) // (self.batch_size * world_size()))
+
+    def epoch(self, epoch: int, skip: int = 0) -> Iterator[MicroBatch]:
+        """The micro-batches of an epoch without the first `skip`, which are not even fetched.
+
+        Raises SystemExit with the source's own sentence where a sample cannot be read.
+        """
+        # Dealt out like cards: ranks differ by one sample at most, and together they hold exactly the global batch.
+        shares = [(ids[rank() :: world_size()], ids) for ids in self.order(epoch)[skip:]]
+        if self.shuffle:
+            parts = [(own, 1) if len(own) else (ids[:1], 0) for own, ids in shares]
+        else:
+            parts = [(own, 1) for own, _ in shares if len(own)]
+        batches = self.batches(epoch, [ids for ids, _ in parts])
+        for (ids, weight), batch in zip(parts, batches, strict=True):
+            yield MicroBatch(ids, batch, weight)
+
+    def batches(self, epoch: int, parts: list[Tensor]) -> Iterator[Any]:
+        """The batch for each part of an epoch's ids."""
+        if self.fetched is None:
+            for first in range(0, len(parts), CHUNK):
+                chunk = parts[first : first + CHUNK]
+                samples, start = self.source.fetch(torch.cat(chunk), epoch), 0
+                for ids in chunk:
+                    here = slice(start, start + len(ids))
+                    yield tree_map(lambda tensor, here=here: tensor[here], samples)
+                    start += len(ids)
+            return
+        self.plan = [(epoch, ids) for ids in parts]
+        for batch in self.fetched:
+            if isinstance(batch, ValueError):
+                raise SystemExit(str(batch))
+            yield batch
+
+
+class Plan(Sampler[tuple[int, Tensor]]):
+    """What the workers fetch next. It is read in the main process, so it may change from epoch to epoch."""
+
+    def __init__(self, loader: Loader) -> None:
+        self.loader = loader
+
+    def __iter__(self) -> Iterator[tuple[int, Tensor]]:
+        return iter(self.loader.plan)
+
+    def __len__(self) -> int:
+        return len(self.loader.plan)
+
+
+class Fetch(Dataset[Any]):
+    """The source as a DataLoader wants it: one item is one batch."""
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+
+    def __getitem__(self, item: tuple[int, Tensor]) -> Any:
+        epoch, ids = item
+        try:
+            return self.source.fetch(ids, epoch)
+        except ValueError as error:
+            # Returned, not raised: DataLoader would wrap the sentence in the traceback of a worker.
+            return ValueError(str(error))
+
+
+class First:
+    """The first `size` samples of a source, the same in each epoch: what a model must be able to learn by heart."""
+
+    def __init__(self, source: Any, size: int) -> None:
+        self.source, self.size = source, min(size, len(source))
+        self.on_device, self.info = source.on_device, source.info
+
+    def __len__(self) -> int:
+        return self.size
+
+    def fetch(self, ids: Tensor, epoch: int) -> Any:
+        return self.source.fetch(ids, 0)
+
+
+def windows(micro_batches: Iterator[MicroBatch], steps: int) -> Iterator[list[MicroBatch]]:
+    """Lists of `steps` micro-batches, the last one shorter where they do not divide."""
+    while window := list(islice(micro_batches, steps)):
+        yield window
+
+
+def choose_workers(source: Any, batch_size: int) -> int:
+    """Handing a batch over from a worker costs about a millisecond, so quick sources are faster without."""
+    ids = torch.arange(min(batch_size, len(source)))
+    try:
+        source.fetch(ids[:1], 0)
+        began = time.perf_counter()
+        source.fetch(ids, 0)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
+    if time.perf_counter() - began < 0.002:
+        return 0
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores //= int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return min(max(cores, 1), 8)

@@ -1,0 +1,150 @@
+"""DDP: two processes make the parameters, the scores and the checkpoints of one process on the same global batches.
+
+Run by torchrun this file is one of the two processes; what they found comes back in a file.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from conftest import few_samples, parameters, rows, small_config, stop_in
+
+import distributed
+import train
+from config import AccumulationConfig, Config
+from evaluation import evaluate
+from loader import First, Loader, windows
+from model import SEPARABLE
+from run import Run, build
+from stopping import StopSignal
+
+CPU = torch.device("cpu")
+pytestmark = pytest.mark.skipif(not SEPARABLE, reason="model.SEPARABLE is False: ranks are not one large batch")
+
+
+def global_config() -> Config:
+    """Eight samples in each micro-batch of all processes together."""
+    config = replace(small_config(), batch_size=8 // distributed.world_size())
+    # 26 samples: a window of 8 + 8 + 8, and one of 2.
+    return replace(config, accumulation=AccumulationConfig(3))
+
+
+def trained(training: First, seen: list[int]) -> Run:
+    """Two epochs by hand, in eval mode; notes the ids of this process's own samples in the first."""
+    config = global_config()
+    run = build(config, training.info, CPU, steps_per_epoch=4)
+    run.model.eval()
+    loader = Loader(training, config.batch_size, 0, config.loader, CPU, shuffle=True)
+    for epoch in range(2):
+        for window in windows(loader.epoch(epoch), config.accumulation.steps):
+            train.step(run, window)
+            seen += [int(i) for micro in window if micro.weight and epoch == 0 for i in micro.ids]
+    return run
+
+
+def scores(run: Run, validation: First) -> dict[str, float]:
+    """Ten samples divide by two processes and not by their batches; nine leave one process without a last batch."""
+    stop = StopSignal()
+    found = {}
+    for size in (10, 9, 1):
+        loader = Loader(First(validation, size), run.config.batch_size, 0, run.config.loader, CPU, shuffle=False)
+        found |= {f"{name} of {size}": value for name, value in evaluate(run, loader, stop).items()}
+    stop.close()
+    return found
+
+
+def process(folder: Path) -> None:
+    """What each of the two processes does."""
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(1)
+    distributed.start(CPU, global_config().ddp)
+    training, validation = few_samples()
+    seen: list[int] = []
+    run = trained(training, seen)
+    found: dict[str, Any] = {
+        "parameters": distributed.all_gather(parameters(run)),
+        "seen": distributed.all_gather(seen),
+    }
+    found["scores"] = scores(run, validation)
+
+    # Rank 0's buffers are the ones that count.
+    run.model.register_buffer("probe", torch.tensor(float(distributed.rank())))
+    scores(run, validation)
+    found["buffers"] = distributed.all_gather(float(run.model.get_buffer("probe")))
+
+    # One process gets a signal in its fourth step; both stop there, and go on later.
+    config = replace(global_config(), epochs=4)
+    train.load = lambda *arguments: (training, validation)
+    for name in ("whole", "cut"):
+        (folder / name).mkdir(exist_ok=True)
+    codes = [train.train(config, folder / "whole", CPU)]
+    with pytest.MonkeyPatch.context() as patch:
+        if distributed.rank() == 1:
+            stop_in(patch, "step", 4, 15)
+        codes.append(train.train(config, folder / "cut", CPU))
+    codes.append(train.train(replace(config, resume=True), folder / "cut", CPU))
+    found["codes"] = distributed.all_gather(codes)
+    if distributed.rank() == 0:
+        torch.save(found, folder / "found.pt")
+    distributed.stop()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder in which two processes left what they found."""
+    folder = tmp_path_factory.mktemp("two")
+    here = Path(__file__).parent
+    # --standalone takes a free port.
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", __file__]
+    paths = os.pathsep.join([str(here.parent), str(here)])
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
+    done = subprocess.run([*command, str(folder)], env=environment, timeout=240, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-4000:]
+    yield folder
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> dict[str, Any]:
+    return torch.load(folder / "found.pt", weights_only=True)
+
+
+@pytest.fixture
+def alone() -> tuple[Run, list[int], dict[str, float]]:
+    """The same in this one process."""
+    training, validation = few_samples()
+    seen: list[int] = []
+    run = trained(training, seen)
+    return run, seen, scores(run, validation)
+
+
+def test_two_processes_train_like_one(found: dict[str, Any], alone: tuple[Run, list[int], dict[str, float]]) -> None:
+    first, second = found["parameters"]
+    assert torch.equal(first, second), "the ranks drift apart"
+    assert torch.allclose(first, parameters(alone[0]), rtol=0, atol=1e-10)
+
+
+def test_samples_are_dealt_out_once(found: dict[str, Any], alone: tuple[Run, list[int], dict[str, float]]) -> None:
+    assert sorted(found["seen"][0] + found["seen"][1]) == sorted(alone[1]) == list(range(26))
+
+
+def test_scores_count_each_sample_once(found: dict[str, Any], alone: tuple[Run, list[int], dict[str, float]]) -> None:
+    assert found["scores"] == pytest.approx(alone[2], rel=1e-9)
+
+
+def test_buffers_are_those_of_rank_0(found: dict[str, Any]) -> None:
+    assert found["buffers"] == [0.0, 0.0]
+
+
+def test_one_signal_stops_all_and_resume_goes_on(found: dict[str, Any], folder: Path) -> None:
+    assert found["codes"] == [[0, 143, 0], [0, 143, 0]]
+    assert rows(folder / "cut") == rows(folder / "whole")
+
+
+if __name__ == "__main__":
+    process(Path(sys.argv[1]))

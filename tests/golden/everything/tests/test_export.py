@@ -1,0 +1,110 @@
+"""Export: every file gives what the model gives, for any batch size, anywhere; and the model can go on training."""
+
+import copy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from data import DataConfig, load
+from export import BATCHES, call, export_all, rows
+from model import build_model, example_input
+
+# A program that has only the files, in a folder of its own.
+ELSEWHERE = """
+import torch
+run = {}
+run["torch_export"] = torch.export.load("model.pt2").module()
+from onnxruntime import InferenceSession
+session = InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
+names = [slot.name for slot in session.get_inputs()]
+run["onnx"] = lambda *inputs: [
+    torch.as_tensor(y) for y in session.run(None, {name: x.numpy() for name, x in zip(names, inputs)})
+]
+run["torchscript"] = torch.jit.load("model.torchscript.pt")
+run["aotinductor"] = torch._inductor.aoti_load_package("model_aoti.pt2")
+import json, safetensors.torch, sys
+sys.path.append(sys.argv[1])  # weights alone need the code of the model
+from model import build_model
+info = safetensors.safe_open("model.safetensors", "pt").metadata()["info"]
+run["safetensors"] = build_model(json.loads(info)).eval()
+safetensors.torch.load_model(run["safetensors"], "model.safetensors")
+with torch.no_grad():
+    torch.save({name: [f(*x) for x in torch.load("inputs.pt")] for name, f in run.items()}, "outputs.pt")
+"""
+pytest.importorskip("onnxruntime", reason='pip install -e ".[export]"')
+pytest.importorskip("safetensors", reason='pip install -e ".[export]"')
+pytestmark = pytest.mark.slow  # the C++ compiler runs, once for all tests of this file
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """The owner's model as it is in training, exported, and what there was before."""
+    source, _ = load(DataConfig(), 0, torch.device("cpu"))
+    model, example = build_model(source.info), example_input(source.fetch(torch.arange(8), 0))
+    before, state = copy.deepcopy(model), torch.get_rng_state()
+    table = export_all(model, source.info, example, tmp_path_factory.mktemp("exports"))
+    state_after, inputs = torch.get_rng_state(), [rows(example, n) for n in BATCHES + BATCHES]
+    with torch.no_grad():
+        expected = [call(copy.deepcopy(before).eval(), x) for x in inputs]
+    return SimpleNamespace(
+        table=table, model=model, before=before, states=(state, state_after), inputs=inputs, expected=expected
+    )
+
+
+def test_moved_files_give_what_the_model_gives_and_twice_the_same(exported: SimpleNamespace, tmp_path: Path) -> None:
+    torch.save(exported.inputs, tmp_path / "inputs.pt")
+    for row in exported.table:
+        assert not row.problem
+        shutil.copy(row.path, tmp_path)
+    command = [sys.executable, "-c", ELSEWHERE, str(Path(__file__).parents[1])]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    results = torch.load(tmp_path / "outputs.pt")
+    assert set(results) == {row.format for row in exported.table}
+    for outputs in results.values():
+        found = [call(lambda *output: output, x if isinstance(x, tuple | list) else (x,)) for x in outputs]
+        torch.testing.assert_close(found, exported.expected, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(found[:3], found[3:], rtol=0, atol=0)
+
+
+def test_the_model_can_go_on_training(exported: SimpleNamespace) -> None:
+    torch.testing.assert_close(exported.model.state_dict(), exported.before.state_dict(), rtol=0, atol=0)
+    assert all(module.training for module in exported.model.modules())
+    assert all(p.grad is None for p in exported.model.parameters())
+    assert torch.equal(*exported.states)
+
+
+def test_a_batch_size_fixed_in_the_code_is_refused(tmp_path: Path) -> None:
+    model = nn.Identity()
+    model.forward = lambda x: x + 1 if x.shape[0] == 11 else x
+    row = export_all(model, {}, (torch.zeros(2, 3),), tmp_path)[0]
+    assert "batches of any size" in row.problem
+    assert not row.path.exists()
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        "onnxscript",
+        "onnxruntime",
+        "safetensors",
+    ],
+)
+def test_a_missing_package_is_named(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SystemExit, match=package):
+        export_all(nn.Identity(), {}, (torch.zeros(2, 3),), tmp_path)
+
+
+def test_what_fails_its_check_leaves_no_file_and_says_why(tmp_path: Path) -> None:
+    model = nn.Identity()
+    model.forward = torch.rand_like
+    for row in export_all(model, {}, (torch.zeros(2, 3),), tmp_path):
+        assert "differ" in row.problem
+    assert not list(tmp_path.iterdir())

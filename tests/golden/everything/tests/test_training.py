@@ -1,0 +1,101 @@
+"""Training: the model learns, every layer takes part, and the log says what happened."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import train
+from config import Config
+from curves import draw
+from loader import First, Loader, LoaderConfig, MicroBatch
+from model import SEPARABLE, count, loss
+from run import Run
+
+
+def test_one_batch_is_learnt_by_heart(begin: Callable[..., Run], micro: Callable[..., MicroBatch]) -> None:
+    run, batch = begin(max_steps=1000), micro(0, 8)
+    before = float(loss(run.model, batch.batch).detach())
+    for _ in range(60):
+        train.step(run, [batch])
+    after = float(loss(run.model, batch.batch).detach())
+    assert after < 0.5 * before, "the loss on one batch hardly falls: look at model.loss, --lr and the gradients"
+
+
+def test_every_parameter_gets_a_gradient(begin: Callable[..., Run], micro: Callable[..., MicroBatch]) -> None:
+    run, batch = begin(), micro(0, 8)
+    train.backward(run, batch, torch.as_tensor(count(batch.batch)))
+    idle = [
+        name
+        for name, parameter in run.model.named_parameters()
+        if parameter.requires_grad and (parameter.grad is None or not parameter.grad.abs().sum() > 0)
+    ]
+    assert not idle, f"no gradient reaches {idle}: they take no part in the loss"
+
+
+def test_loss_is_a_sum_over_items(begin: Callable[..., Run], micro: Callable[..., MicroBatch]) -> None:
+    run = begin()
+    whole, parts = micro(0, 7).batch, [micro(0, 4).batch, micro(4, 7).batch]
+    assert sum(int(count(part)) for part in parts) == int(count(whole))
+    total = float(loss(run.model, whole).detach())
+    assert loss(run.model, whole).shape == ()
+    separate = sum(float(loss(run.model, part).detach()) for part in parts)
+    if not SEPARABLE:
+        pytest.skip("model.SEPARABLE is False: the loss of a batch is not the sum of its parts")
+    assert math.isclose(total, separate, rel_tol=1e-10)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_order_is_a_function_of_seed_and_epoch(sources: tuple[First, First], workers: int) -> None:
+    source = sources[0]
+    source.on_device = False  # through the DataLoader
+
+    def ids(seed: int, epoch: int, skip: int = 0) -> list[int]:
+        loader = Loader(source, 8, seed, LoaderConfig(workers=workers), torch.device("cpu"), shuffle=True)
+        return [int(i) for micro in loader.epoch(epoch, skip) for i in micro.ids]
+
+    try:
+        first = ids(0, 0)
+        assert sorted(first) == list(range(26))
+        assert ids(0, 0) == first
+        assert ids(0, 1) != first
+        assert ids(1, 0) != first
+        assert ids(0, 0, skip=2) == first[16:]
+    finally:
+        source.on_device = True
+
+
+def test_log_is_strict_json_with_each_step_once(
+    run_in: Callable[..., int], config: Config, sources: tuple[First, First], tmp_path: Path
+) -> None:
+    assert run_in(tmp_path, config) == 0
+    rows = [json.loads(line, parse_constant=pytest.fail) for line in (tmp_path / "metrics.jsonl").open()]
+    steps = [row["step"] for row in rows if "grad_norm" in row]
+    assert steps == list(range(1, len(steps) + 1))
+    draw(tmp_path)
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    # The epoch's loss is the mean over its samples, not the mean of the batches' means.
+    ids = torch.arange(26)
+    items = [int(count(sources[0].fetch(part, 0))) for part in ids.split(8)]
+    assert sum(items) == int(count(sources[0].fetch(ids, 0)))
+    assert len([row for row in rows if "val_loss" in row]) == config.epochs
+
+
+def test_loss_that_is_not_finite_stops_the_run(
+    run_in: Callable[..., int], config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def broken(model: torch.nn.Module, batch: object) -> torch.Tensor:
+        calls.append(1)
+        return loss(model, batch) * (math.nan if len(calls) == 6 else 1.0)
+
+    monkeypatch.setattr(train, "loss", broken)
+    with pytest.raises(SystemExit, match=r"Step \d+: the loss is not finite. Samples of that step: \["):
+        run_in(tmp_path, replace(config, checkpoint_every=1))
+    kept = torch.load(tmp_path / "checkpoints" / "last.pt", weights_only=True)
+    assert all(bool(value.isfinite().all()) for value in kept["model"].values())

@@ -1,0 +1,129 @@
+"""Train the model of model.py on the data of data.py.
+
+python train.py                      # every value: python train.py --help
+python train.py --resume             # go on with the newest run
+"""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from checkpoint import save
+from config import Config, open_run, parse, to_dict
+from data import load
+from device import find_device, to_device
+from evaluation import evaluate
+from loader import First, Loader, MicroBatch
+from log import Log
+from model import count, loss
+from resume import resume
+from run import Run, build, learning_rates
+from stopping import StopSignal
+
+
+def backward(run: Run, micro: MicroBatch, items: Tensor) -> Tensor:
+    """Adds the gradient of a micro-batch's share of the mean over `items`; returns the sum of its losses."""
+    batch = to_device(micro.batch, run.device)
+    model = run.model
+    total = loss(model, batch)
+    # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
+    seed = total.new_ones(()) / items
+    total.backward(gradient=seed)
+    return total.detach()
+
+
+def update(run: Run) -> Tensor:
+    """Applies the gradient; returns its norm before clipping, 0-dim, on the device."""
+    parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
+    norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None])
+    run.optimizer.step()
+    return norm
+
+
+def step(run: Run, micro: MicroBatch) -> tuple[Tensor, Tensor, Tensor]:
+    """One optimizer step on the mean loss over a micro-batch.
+
+    Returns the sum of the losses, the number of items, and the gradient's norm before clipping.
+    """
+    run.optimizer.zero_grad()
+    items = torch.as_tensor(count(micro.batch)).clamp(min=1)
+    return backward(run, micro, items), items, update(run)
+
+
+def train(config: Config, run_dir: Path, device: torch.device) -> int:
+    """Trains to the end, or until a signal; returns the exit code."""
+    train_source, val_source = load(config.data, config.seed, device)
+    if config.overfit_one_batch:
+        train_source = val_source = First(train_source, config.batch_size)
+    train_loader = Loader(train_source, config.batch_size, config.seed, config.loader, device, shuffle=True)
+    val_loader = Loader(val_source, config.batch_size, config.seed, config.loader, device, shuffle=False)
+    steps_per_epoch = len(train_loader)
+
+    run = build(config, train_source.info, device, steps_per_epoch)
+    progress, settings = run.progress, to_dict(config)
+    if config.resume:
+        resume(run_dir, run.parts(), progress, settings)
+    # What other programs need besides the weights.
+    extras = {"info": train_source.info}
+
+    def save_as(name: str, parts: dict[str, object]) -> None:
+        log.flush()
+        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, settings, extras)
+
+    def assess() -> None:
+        """Evaluates, and keeps the best model."""
+        log.flush()
+        if not (scores := evaluate(run, val_loader, stop)):
+            return
+        row = {f"val_{name}": value for name, value in scores.items()}
+        log.evaluation(row)
+        progress.evaluated = progress.step
+        if scores["loss"] < progress.best:
+            progress.best = scores["loss"]
+            save_as("best", {"model": run.model})
+
+    def due(every: int) -> bool:
+        """Whether something that happens every so many steps, or at the end of each epoch, happens now."""
+        at_end = progress.step == progress.total_steps
+        return at_end or (progress.step % every == 0 if every else progress.epoch_step == steps_per_epoch)
+
+    stop = StopSignal()
+    log = Log(run_dir, progress, config.log_every, device)
+    stopped = 0
+    try:
+        # A signal in the middle of an evaluation leaves it to the resumed run.
+        if due(config.eval_every) and progress.evaluated < progress.step:
+            assess()
+            save_as("last", run.parts())
+        while progress.step < progress.total_steps and not stopped:
+            if progress.epoch_step == steps_per_epoch:
+                progress.next_epoch()
+            for micro in train_loader.epoch(progress.epoch, progress.epoch_step):
+                ids, rates = [micro.ids], learning_rates(run.optimizer)
+                result = step(run, micro)
+                progress.next_step()
+                log.step(ids, *result, rates)
+                if log.due():
+                    log.training(log.flush())
+                if due(config.eval_every):
+                    assess()
+                stopped = stop.number
+                if stopped or due(config.checkpoint_every):
+                    save_as("last", run.parts())
+                if stopped or progress.step == progress.total_steps:
+                    break
+    finally:
+        log.close()
+        stop.close()
+    log.summary(stopped)
+    return 128 + stopped if stopped else 0
+
+
+def main() -> int:
+    config = parse()
+    return train(config, open_run(config), find_device())
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
