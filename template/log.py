@@ -43,7 +43,7 @@ class Log:
     ) -> None:
         self.run_dir, self.progress, self.every, self.device = run_dir, progress, every, device
         # {% if amp %}
-        self.skips_overflows = skips_overflows
+        self.skips_overflows, self.overflows = skips_overflows, 0
         # {% endif %}
         self.pending: list[dict[str, Any]] = []
         self.last: dict[str, Any] = {}
@@ -100,7 +100,9 @@ class Log:
         for entry, loss_sum, norm, count in zip(pending, *columns, strict=True):
             finite = math.isfinite(loss_sum) and math.isfinite(norm)
             # {% if amp %}
-            if not finite and not self.skips_overflows:
+            # fp16 finds its scale by overflowing; forty halvings in a row find none.
+            self.overflows = 0 if finite else self.overflows + 1
+            if self.overflows > (40 if self.skips_overflows else 0):
                 stop_at(entry, loss_sum)
             # {% else %}
             if not finite:

@@ -28,7 +28,7 @@ class Log:
         skips_overflows: bool,
     ) -> None:
         self.run_dir, self.progress, self.every, self.device = run_dir, progress, every, device
-        self.skips_overflows = skips_overflows
+        self.skips_overflows, self.overflows = skips_overflows, 0
         self.pending: list[dict[str, Any]] = []
         self.last: dict[str, Any] = {}
         self.first_step = progress.step
@@ -72,7 +72,9 @@ class Log:
         columns = (losses.tolist(), norms.tolist(), items.tolist())
         for entry, loss_sum, norm, count in zip(pending, *columns, strict=True):
             finite = math.isfinite(loss_sum) and math.isfinite(norm)
-            if not finite and not self.skips_overflows:
+            # fp16 finds its scale by overflowing; forty halvings in a row find none.
+            self.overflows = 0 if finite else self.overflows + 1
+            if self.overflows > (40 if self.skips_overflows else 0):
                 stop_at(entry, loss_sum)
             if math.isfinite(loss_sum):
                 self.progress.loss_sum += loss_sum
