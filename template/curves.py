@@ -21,7 +21,7 @@ def draw(run_dir: Path) -> None:
     figure = Figure(figsize=(10, 3 * -(-len(panels) // 2)), layout="constrained")
     for index, names in enumerate(panels):
         panel(figure.add_subplot(-(-len(panels) // 2), 2, index + 1), rows, names)
-    figure.suptitle(str(run_dir), fontsize=10, color="#666666")
+    figure.suptitle(run_dir.name, fontsize=10, color="#666666")
     figure.savefig(run_dir / "curves.png", dpi=120)
 
 

@@ -131,7 +131,10 @@ class Log:
             return
         # {% endif %}
         row = {name: value if finite_or_text(value) else None for name, value in row.items()}
-        self.file.write(json.dumps(row, allow_nan=False) + "\n")
+        try:
+            self.file.write(json.dumps(row, allow_nan=False) + "\n")
+        except OSError as error:
+            raise SystemExit(f"Cannot write {self.file.name}: {error.strerror}. The checkpoints are whole.") from None
         # {% if tensorboard %}
         self.tracker.row(row)
         # {% endif %}

@@ -30,6 +30,8 @@ class Arguments:
 
 def main() -> None:
     arguments = tyro.cli(Arguments)
+    if not arguments.inputs:
+        raise SystemExit("Name at least one input: python predict.py RUN INPUT...")
     model, content = load_model(arguments.run, arguments.checkpoint)
     with torch.inference_mode():
         for line in predict(model, content["info"], arguments.inputs):

@@ -219,7 +219,6 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         # {% else %}
         resume(run_dir, run.parts(), progress, settings)
         # {% endif %}
-    # What other programs need besides the weights.
     extras = {"info": train_source.info}
     # {% if export %}
     batch = val_source.fetch(torch.arange(min(8, len(val_source))), 0)
@@ -257,7 +256,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         at_end = progress.step == progress.total_steps
         return at_end or (progress.step % every == 0 if every else progress.epoch_step == steps_per_epoch)
 
-    stop = StopSignal()
+    stop, stopped = StopSignal(), 0
     # {% if amp %}
     log = Log(run_dir, progress, config.log_every, device, skips_overflows=run.scaler.is_enabled())
     # {% else %}
@@ -283,7 +282,6 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     profiler = Profiler(config.profiler, run_dir, device)
     # {% endif %}
     # {% endif %}
-    stopped = 0
     try:
         # A signal in the middle of an evaluation leaves it to the resumed run.
         if due(config.eval_every) and progress.evaluated < progress.step:
@@ -338,6 +336,8 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         # {% if debug %}
         hooks.remove()
         # {% endif %}
+        train_loader.close()
+        val_loader.close()
         log.close()
         stop.close()
     log.summary(stopped)

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,8 @@ def test_text_is_continued(render: Callable[..., Path], tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert rows(folder)[-1]["val_bits_per_byte"] < 4
+    nothing = run(project, "predict.py", str(folder))
+    assert nothing.returncode == 1 and "at least one input" in nothing.stderr, nothing.stderr
     predicted = run(project, "predict.py", str(folder), "the cat")
     assert predicted.returncode == 0 and predicted.stdout.startswith("the cat"), predicted.stderr
 
@@ -172,3 +176,37 @@ def test_full_disk_is_told_and_costs_nothing(render: Callable[..., Path], tmp_pa
     resumed = run(project, "train.py", "--resume", "--run-dir", str(folder), "--max-steps", "20")
     assert resumed.returncode == 0, resumed.stderr
     assert [row["step"] for row in rows(folder) if "grad_norm" in row] == [10, 20]
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_ctrl_c_with_workers_saves_and_leaves_nobody(
+    render: Callable[..., Path], photos: Path, tmp_path: Path, start: str
+) -> None:
+    """A terminal sends Ctrl-C to every process of the group, the workers too."""
+    project = render(techniques=[])
+    (project / "started.py").write_text(
+        "import multiprocessing, runpy\n"
+        "if __name__ == '__main__':\n"
+        f"    multiprocessing.set_start_method({start!r})\n"
+        "    runpy.run_path('train.py', run_name='__main__')\n"
+    )
+    folder = tmp_path / "run"
+    command = [sys.executable, "started.py", "--data.root", str(photos), "--epochs", "10000", "--batch-size", "8"]
+    command += ["--loader.workers", "2", "--checkpoint-every", "5", "--run-dir", str(folder)]
+    with (tmp_path / "output").open("w") as output:
+        process = subprocess.Popen(command, cwd=project, stdout=output, stderr=output, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while not (folder / "checkpoints" / "previous.pt").exists() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGINT)
+    try:
+        code = process.wait(60)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    text = (tmp_path / "output").read_text()
+    assert code == 130 and "Traceback" not in text, text
+    with pytest.raises(ProcessLookupError):
+        for _ in range(100):
+            os.killpg(process.pid, 0)
+            time.sleep(0.2)

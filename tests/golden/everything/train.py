@@ -92,7 +92,6 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     if config.resume:
         planned = resume(run_dir, run.parts(), progress, settings)
         check_total(planned, progress.total_steps, run.schedule, config.schedule)
-    # What other programs need besides the weights.
     extras = {"info": train_source.info}
     batch = val_source.fetch(torch.arange(min(8, len(val_source))), 0)
     extras["example"] = tuple(tensor.cpu() for tensor in example_input(batch))
@@ -119,7 +118,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         at_end = progress.step == progress.total_steps
         return at_end or (progress.step % every == 0 if every else progress.epoch_step == steps_per_epoch)
 
-    stop = StopSignal()
+    stop, stopped = StopSignal(), 0
     log = Log(run_dir, progress, config.log_every, device, skips_overflows=run.scaler.is_enabled())
     hooks = Hooks(
         run.model,
@@ -129,7 +128,6 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         rank=distributed.rank(),
     )
     profiler = Profiler(config.profiler, run_dir, device, distributed.rank())
-    stopped = 0
     try:
         # A signal in the middle of an evaluation leaves it to the resumed run.
         if due(config.eval_every) and progress.evaluated < progress.step:
@@ -162,6 +160,8 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     finally:
         profiler.stop()
         hooks.remove()
+        train_loader.close()
+        val_loader.close()
         log.close()
         stop.close()
     log.summary(stopped)

@@ -1,6 +1,7 @@
 """From a source of samples to micro-batches, in an order that is a pure function of (seed, epoch)."""
 
 import os
+import signal
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -66,8 +67,13 @@ class Loader:
                 num_workers=workers,
                 # mps shares its memory with the CPU and has nothing to pin.
                 pin_memory=device.type not in ("cpu", "mps"),
+                worker_init_fn=leave_signals,
                 **tuning,
             )
+
+    def close(self) -> None:
+        """Ends the workers."""
+        self.fetched = None
 
     def order(self, epoch: int) -> list[Tensor]:
         """The sample ids of each micro-batch of the epoch, before they are dealt out to processes."""
@@ -134,6 +140,14 @@ class Fetch(Dataset[Any]):
         except ValueError as error:
             # Returned, not raised: DataLoader would wrap the sentence in the traceback of a worker.
             return ValueError(str(error))
+
+
+def leave_signals(worker: int) -> None:
+    """Ctrl-C and SIGTERM can reach every process of a run: workers go on until it has saved its checkpoint."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "alarm"):
+        # A worker that nobody closes still ends.
+        signal.signal(signal.SIGTERM, lambda number, frame: signal.alarm(20))
 
 
 class First:

@@ -87,7 +87,10 @@ class Log:
     def write(self, row: dict[str, Any]) -> None:
         """Adds a row to metrics.jsonl; a number that is not finite becomes null, which every JSON reader takes."""
         row = {name: value if finite_or_text(value) else None for name, value in row.items()}
-        self.file.write(json.dumps(row, allow_nan=False) + "\n")
+        try:
+            self.file.write(json.dumps(row, allow_nan=False) + "\n")
+        except OSError as error:
+            raise SystemExit(f"Cannot write {self.file.name}: {error.strerror}. The checkpoints are whole.") from None
 
     def training(self, row: dict[str, Any]) -> None:
         """Writes the row of a training step and moves the bar."""

@@ -64,7 +64,6 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     progress, settings = run.progress, to_dict(config)
     if config.resume:
         resume(run_dir, run.parts(), progress, settings)
-    # What other programs need besides the weights.
     extras = {"info": train_source.info}
 
     def save_as(name: str, parts: dict[str, object]) -> None:
@@ -88,9 +87,8 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         at_end = progress.step == progress.total_steps
         return at_end or (progress.step % every == 0 if every else progress.epoch_step == steps_per_epoch)
 
-    stop = StopSignal()
+    stop, stopped = StopSignal(), 0
     log = Log(run_dir, progress, config.log_every, device)
-    stopped = 0
     try:
         # A signal in the middle of an evaluation leaves it to the resumed run.
         if due(config.eval_every) and progress.evaluated < progress.step:
@@ -114,6 +112,8 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
                 if stopped or progress.step == progress.total_steps:
                     break
     finally:
+        train_loader.close()
+        val_loader.close()
         log.close()
         stop.close()
     log.summary(stopped)
