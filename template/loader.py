@@ -73,7 +73,7 @@ class Loader:
         shuffle: bool,
     ) -> None:
         self.source, self.batch_size, self.seed, self.shuffle = source, batch_size, seed, shuffle
-        self.plan: list[tuple[int, Tensor]] = []
+        self.plan = Plan()
         self.fetched: Iterable[Any] | None = None
         if not source.on_device:
             workers = choose_workers(source, batch_size) if config.workers < 0 else config.workers
@@ -81,7 +81,7 @@ class Loader:
             tuning = {"persistent_workers": True, "prefetch_factor": config.prefetch} if workers else {}
             self.fetched = DataLoader(
                 Fetch(source),
-                sampler=Plan(self),
+                sampler=self.plan,
                 batch_size=None,
                 num_workers=workers,
                 # mps shares its memory with the CPU and has nothing to pin.
@@ -146,7 +146,7 @@ class Loader:
                     yield tree_map(lambda tensor, here=here: tensor[here], samples)
                     start += len(ids)
             return
-        self.plan = [(epoch, ids) for ids in parts]
+        self.plan.items = [(epoch, ids) for ids in parts]
         for batch in self.fetched:
             if isinstance(batch, ValueError):
                 raise SystemExit(str(batch))
@@ -156,14 +156,14 @@ class Loader:
 class Plan(Sampler[tuple[int, Tensor]]):
     """What the workers fetch next. It is read in the main process, so it may change from epoch to epoch."""
 
-    def __init__(self, loader: Loader) -> None:
-        self.loader = loader
+    def __init__(self) -> None:
+        self.items: list[tuple[int, Tensor]] = []
 
     def __iter__(self) -> Iterator[tuple[int, Tensor]]:
-        return iter(self.loader.plan)
+        return iter(self.items)
 
     def __len__(self) -> int:
-        return len(self.loader.plan)
+        return len(self.items)
 
 
 class Fetch(Dataset[Any]):

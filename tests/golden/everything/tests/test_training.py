@@ -56,7 +56,9 @@ def test_order_is_a_function_of_seed_and_epoch(sources: tuple[First, First], wor
 
     def ids(seed: int, epoch: int, skip: int = 0) -> list[int]:
         loader = Loader(source, 8, seed, LoaderConfig(workers=workers), torch.device("cpu"), shuffle=True)
-        return [int(i) for micro in loader.epoch(epoch, skip) for i in micro.ids]
+        found = [int(i) for micro in loader.epoch(epoch, skip) for i in micro.ids]
+        loader.close()
+        return found
 
     try:
         first = ids(0, 0)
