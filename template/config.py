@@ -165,11 +165,11 @@ def parse(arguments: Sequence[str] | None = None) -> Config:
         raise SystemExit(f"Nothing to resume: {path} cannot be read ({error.strerror}).") from None
     except (ValueError, TypeError) as error:
         raise SystemExit(f"Nothing to resume: {path} is not the config of a run ({error}).") from None
-    return replace(command_line(arguments, saved), run_dir=run_dir, resume=True)
+    return replace(command_line(arguments, replace(saved, resume=False)), run_dir=run_dir, resume=True)
 
 
 def command_line(arguments: Sequence[str] | None, default: Config) -> Config:
-    return tyro.cli(Config, args=arguments, default=default, config=(tyro.conf.FlagCreatePairsOff,))
+    return tyro.cli(Config, args=arguments, default=default, config=())
 
 
 def newest_run(runs: Path) -> Path:
@@ -190,9 +190,10 @@ def open_run(config: Config) -> Path:
         raise SystemExit(f"{run_dir} holds a run already: go on with it by --resume, or name another --run-dir.")
     try:
         run_dir.mkdir(parents=True, exist_ok=True)
-        unfinished = run_dir / ".config.unfinished"
-        unfinished.write_text(json.dumps(to_dict(config), indent=2) + "\n")
-        unfinished.replace(run_dir / "config.json")
+        if not config.resume:
+            unfinished = run_dir / ".config.unfinished"
+            unfinished.write_text(json.dumps(to_dict(config), indent=2) + "\n")
+            unfinished.replace(run_dir / "config.json")
     except OSError as error:
         raise SystemExit(f"Cannot write into the run folder {run_dir}: {error.strerror}.") from None
     return run_dir

@@ -16,13 +16,10 @@ class StopSignal:
         self._before = {number: signal.signal(number, self._receive) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
-        if self.number:
+        # Only a second Ctrl-C: launchers pass on a SIGTERM that the process has got already.
+        if self.number and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.number = number
-
-    @property
-    def exit_code(self) -> int:
-        return 128 + self.number if self.number else 0
 
     def close(self) -> None:
         """Gives the signals back to whoever handled them before."""

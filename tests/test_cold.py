@@ -210,3 +210,14 @@ def test_ctrl_c_with_workers_saves_and_leaves_nobody(
         for _ in range(100):
             os.killpg(process.pid, 0)
             time.sleep(0.2)
+
+
+def test_a_run_is_resumed_twice_and_survives_a_refusal(render: Callable[..., Path], tmp_path: Path) -> None:
+    project = render(techniques=[])
+    folder = ("--run-dir", str(tmp_path / "run"))
+    assert run(project, "train.py", *SHORT, *folder).returncode == 0
+    assert "begun with --lr" in run(project, "train.py", "--resume", "--lr", "1", *folder).stderr
+    for steps in ("6", "8"):
+        done = run(project, "train.py", "--resume", "--max-steps", steps, *folder)
+        assert done.returncode == 0, done.stderr
+    assert rows(tmp_path / "run")[-1]["step"] == 8

@@ -124,8 +124,10 @@ def restore(content: dict[str, Any], parts: dict[str, Any]) -> None:
     Raises SystemExit when model or parameter groups are not those of the checkpoint.
     """
     for name, part in parts.items():
-        state = content.get(name)
-        if not state:
+        if name not in content:
+            raise SystemExit(f"The checkpoint has no {name}: its run was made without that technique. Start a new run.")
+        state = content[name]
+        if not state:  # a scaler that is switched off
             continue
         if isinstance(part, torch.optim.Optimizer) and names(state) != names(part.state_dict()):
             raise SystemExit(

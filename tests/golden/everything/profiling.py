@@ -87,7 +87,8 @@ class Profiler:
 
     def write(self, recorded: profile) -> None:
         """Writes the files and prints the table. A disk that is full does not end the training."""
-        order = "self_cpu_time_total" if self.device.type == "cpu" else f"self_{self.device.type}_time_total"
+        on_device = self.device.type != "cpu" and hasattr(ProfilerActivity, self.device.type.upper())
+        order = "self_device_time_total" if on_device else "self_cpu_time_total"
         averages = recorded.key_averages()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -69,6 +69,8 @@ class Loader:
                 # mps shares its memory with the CPU and has nothing to pin.
                 pin_memory=device.type not in ("cpu", "mps"),
                 worker_init_fn=leave_signals,
+                # Otherwise each epoch draws from the generator that dropout uses, and a resume draws at other times.
+                generator=torch.Generator().manual_seed(seed),
                 **tuning,
             )
 
@@ -148,7 +150,7 @@ def leave_signals(worker: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "alarm"):
         # A worker that nobody closes still ends.
-        signal.signal(signal.SIGTERM, lambda number, frame: signal.alarm(20))
+        signal.signal(signal.SIGTERM, lambda number, frame: signal.alarm(600))
 
 
 class First:
