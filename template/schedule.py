@@ -26,7 +26,7 @@ class ScheduleConfig:
 def build_schedule(optimizer: Optimizer, config: ScheduleConfig) -> ReduceLROnPlateau:
     """Step it once per evaluation, with the validation loss of all ranks."""
     floors = [group["lr"] * config.min_factor for group in optimizer.param_groups]
-    return ReduceLROnPlateau(optimizer, factor=config.factor, patience=config.patience, min_lr=floors)
+    return ReduceLROnPlateau(optimizer, factor=config.factor, patience=config.patience, min_lr=floors, eps=0.0)
 
 
 # {%- else %}

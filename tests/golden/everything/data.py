@@ -38,7 +38,7 @@ class TensorSource:
 
     def fetch(self, ids: Tensor, epoch: int) -> Batch:
         """The samples `ids` (int64 [n], on the CPU)."""
-        ids = ids.to(self.labels.device, non_blocking=True)
+        ids = ids.to(self.labels.device, non_blocking=self.labels.is_cuda)
         return self.images[ids], self.labels[ids]
 
 

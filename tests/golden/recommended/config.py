@@ -20,7 +20,7 @@ from schedule import ScheduleConfig
 @dataclass(frozen=True)
 class AccumulationConfig:
     steps: int = 1
-    """Micro-batches per optimizer step: the step sees --batch-size times as many samples."""
+    """Micro-batches per optimizer step: the step sees so many times --batch-size samples."""
 
     def __post_init__(self) -> None:
         if self.steps < 1:
