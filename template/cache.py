@@ -3,10 +3,17 @@
 Random changes of a sample belong in data.augment, which runs after the cache.
 """
 
+# {% filter regex_replace("\n+", "\n") %}
+# {% if ddp %}
+import os
+
+# {% endif %}
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+# {% endfilter %}
 
 import torch
 from torch import Tensor
@@ -18,7 +25,11 @@ from device import tree_map
 @dataclass(frozen=True)
 class CacheConfig:
     budget_mb: int = 1024
+    # {% if ddp %}
+    """MiB of memory for the decoded samples of each source in each process, shared by its workers; 0 is off."""
+    # {% else %}
     """MiB of memory for the decoded samples of each source, shared by its workers; 0 switches it off."""
+    # {% endif %}
 
     def __post_init__(self) -> None:
         if self.budget_mb < 0:
@@ -55,7 +66,7 @@ class Cache:
         kept = missing[keep]
         for part, new in zip(self.store, leaves(loaded), strict=True):
             if new.shape[1:] != part.shape[1:]:
-                raise ValueError("The cache needs samples of one size; --cache.budget-mb 0 switches it off.")
+                raise SystemExit("The cache needs samples of one size; --cache.budget-mb 0 switches it off.")
             part[kept] = new[keep]
         # Last: a worker that sees the flag finds the sample whole.
         self.filled[kept] = True
@@ -80,15 +91,12 @@ class Cache:
 def cached(source: Any, config: CacheConfig) -> Any:
     """The source behind a cache; the source itself where it lies on the device already or the budget is 0.
 
-    Raises SystemExit for a source that is random or cannot be read, and for a budget below one sample.
+    Raises SystemExit for a source that is random, and for a budget below one sample.
     """
     if source.on_device or config.budget_mb == 0:
         return source
     few = torch.arange(min(8, len(source)))
-    try:
-        sample, first, again = source.fetch(few[:1], 0), source.fetch(few, 0), source.fetch(few, 1)
-    except ValueError as error:
-        raise SystemExit(str(error)) from None
+    sample, first, again = source.fetch(few[:1], 0), source.fetch(few, 0), source.fetch(few, 1)
     pairs = zip(leaves(first), leaves(again), strict=True)
     if not all(torch.equal(bits(one), bits(other)) for one, other in pairs):
         raise SystemExit(
@@ -100,8 +108,11 @@ def cached(source: Any, config: CacheConfig) -> Any:
     budget = config.budget_mb * 2**20
     slots = min(budget // size, len(source))
     shm = Path("/dev/shm")
-    # Half of it: the workers send their batches through it as well.
-    room = shutil.disk_usage(shm).free // 2 if shm.is_dir() else budget
+    # Two sources share half of it: the workers send their batches through it as well.
+    room = shutil.disk_usage(shm).free // 4 if shm.is_dir() else budget
+    # {% if ddp %}
+    room //= int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    # {% endif %}
     if slots * size > room:
         slots = room // size
         print(f"The cache holds {slots} of {len(source)} samples: {shm} has {room >> 20} MiB for it.")

@@ -5,6 +5,7 @@ Names in the file are those of the bare model. It loads with `weights_only=True`
 """
 
 import contextlib
+import json
 import os
 import random
 import zipfile
@@ -17,7 +18,7 @@ from torch import nn
 
 # {% filter regex_replace("\n+", "\n") %}
 # {% if ddp %}
-from distributed import all_gather, rank
+from distributed import all_gather, from_first
 
 # {% endif %}
 from model import build_model
@@ -77,9 +78,14 @@ def save(
         **extras,
     }
     # {% if ddp %}
-    if rank() > 0:
-        return
+    # The others wait: torchrun would soon end a process that still writes, and a full disk ends them all.
+    from_first(lambda: write(path, content))
+    # {% else %}
+    write(path, content)
     # {% endif %}
+
+
+def write(path: Path, content: dict[str, Any]) -> None:
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,6 +103,14 @@ def save(
         raise SystemExit(
             f"Cannot write the checkpoint {path}: {reason}. The checkpoints before it are whole."
         ) from None
+
+
+def plain(info: Any) -> Any:
+    """`info` as JSON gives it back, for checkpoints and exports. Raises SystemExit where JSON cannot hold it."""
+    try:
+        return json.loads(json.dumps(info))
+    except (TypeError, ValueError) as error:
+        raise SystemExit(f"source.info in data.py has to be plain numbers, texts, lists and dicts: {error}.") from None
 
 
 def random_state() -> dict[str, Any]:

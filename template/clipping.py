@@ -18,10 +18,10 @@ class ClippingConfig:
 
     def __post_init__(self) -> None:
         # {% if clip == "norm" %}
-        if self.max_norm < 0:
+        if not self.max_norm >= 0:
             raise ValueError(f"--clipping.max-norm is {self.max_norm}: give a limit above 0, or 0 for none.")
         # {% else %}
-        if self.max_value < 0:
+        if not self.max_value >= 0:
             raise ValueError(f"--clipping.max-value is {self.max_value}: give a limit above 0, or 0 for none.")
         # {% endif %}
 

@@ -6,11 +6,15 @@ from typing import Literal
 
 import torch
 from torch import nn
+# {% if ddp %}
+
+from distributed import rank
+# {% endif %}
 
 
 @dataclass(frozen=True)
 class CompileConfig:
-    mode: Literal["default", "reduce-overhead", "max-autotune", "off"] = "default"
+    mode: Literal["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "off"] = "default"
     """How long to optimise; the first steps wait for it."""
 
 
@@ -30,7 +34,12 @@ def works(device: torch.device) -> bool:
         torch.compile(lambda tensor: tensor + 1)(torch.zeros(2, device=device))
     except Exception as error:  # the backends raise whatever their toolchain raises
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        # {% if ddp %}
+        if rank() == 0:
+            print(f"torch.compile does not work here, so the model runs eagerly: {reason}")
+        # {% else %}
         print(f"torch.compile does not work here, so the model runs eagerly: {reason}")
+        # {% endif %}
         return False
     finally:
         logging.disable(logging.NOTSET)

@@ -140,13 +140,23 @@ class Config:
         for name, least in (("epochs", 1), ("batch_size", 1), ("log_every", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"--{name.replace('_', '-')} is {getattr(self, name)}: give {least} or more.")
-        for name in ("max_steps", "seed", "eval_every", "checkpoint_every"):
+        for name in ("max_steps", "eval_every", "checkpoint_every"):
             if getattr(self, name) < 0:
                 raise ValueError(f"--{name.replace('_', '-')} is {getattr(self, name)}: give 0 or more.")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"--seed is {self.seed}: give a whole number from 0 to below 2**32.")
         if not 0 < self.lr < float("inf"):
             raise ValueError(f"--lr is {self.lr}: give a learning rate above 0.")
         if not 0 <= self.weight_decay < float("inf"):
             raise ValueError(f"--weight-decay is {self.weight_decay}: give 0 or more.")
+        # {% if compile and accumulation %}
+        # Their CUDA graphs put each gradient over the one before: https://github.com/pytorch/pytorch/issues/96693
+        if self.accumulation.steps > 1 and self.compile.mode in ("reduce-overhead", "max-autotune"):
+            raise ValueError(
+                f"--compile.mode {self.compile.mode} loses gradients if --accumulation.steps is above 1"
+                ": use default, or max-autotune-no-cudagraphs."
+            )
+        # {% endif %}
 
 
 def parse(arguments: Sequence[str] | None = None) -> Config:
@@ -154,7 +164,7 @@ def parse(arguments: Sequence[str] | None = None) -> Config:
 
     Ends the program with one sentence for a value that cannot be.
     """
-    config = command_line(arguments, Config())
+    config = tyro.cli(Config, args=arguments)
     if not config.resume:
         return config
     run_dir = config.run_dir or newest_run(Path("runs"))
@@ -165,19 +175,20 @@ def parse(arguments: Sequence[str] | None = None) -> Config:
         raise SystemExit(f"Nothing to resume: {path} cannot be read ({error.strerror}).") from None
     except (ValueError, TypeError) as error:
         raise SystemExit(f"Nothing to resume: {path} is not the config of a run ({error}).") from None
-    return replace(command_line(arguments, replace(saved, resume=False)), run_dir=run_dir, resume=True)
-
-
-def command_line(arguments: Sequence[str] | None, default: Config) -> Config:
-    return tyro.cli(Config, args=arguments, default=default, config=())
+    # {% if stepwise %}
+    # What one resumed run was allowed is not allowed to the next.
+    saved = replace(saved, schedule=replace(saved.schedule, extend=False))
+    # {% endif %}
+    saved = replace(saved, resume=False)
+    return replace(tyro.cli(Config, args=arguments, default=saved), run_dir=run_dir, resume=True)
 
 
 def newest_run(runs: Path) -> Path:
-    """The run that was begun last. Raises SystemExit when there is none."""
-    found = sorted(path.parent for path in runs.glob("*/config.json"))
+    """The run that was begun or gone on with last. Raises SystemExit when there is none."""
+    found = list(runs.glob("*/config.json"))
     if not found:
         raise SystemExit(f"Nothing to resume: there is no run in {runs}. Name one with --run-dir.")
-    return found[-1]
+    return max(found, key=lambda path: path.stat().st_mtime).parent
 
 
 def open_run(config: Config) -> Path:
@@ -190,13 +201,21 @@ def open_run(config: Config) -> Path:
         raise SystemExit(f"{run_dir} holds a run already: go on with it by --resume, or name another --run-dir.")
     try:
         run_dir.mkdir(parents=True, exist_ok=True)
-        if not config.resume:
-            unfinished = run_dir / ".config.unfinished"
-            unfinished.write_text(json.dumps(to_dict(config), indent=2) + "\n")
-            unfinished.replace(run_dir / "config.json")
+    except OSError as error:
+        raise SystemExit(f"Cannot make the run folder {run_dir}: {error.strerror}.") from None
+    if not config.resume:
+        write_config(run_dir, config)
+    return run_dir
+
+
+def write_config(run_dir: Path, config: Config) -> None:
+    """Writes config.json. Raises SystemExit when it cannot; what was there before is still there then."""
+    unfinished = run_dir / ".config.unfinished"
+    try:
+        unfinished.write_text(json.dumps(to_dict(config), indent=2) + "\n")
+        unfinished.replace(run_dir / "config.json")
     except OSError as error:
         raise SystemExit(f"Cannot write into the run folder {run_dir}: {error.strerror}.") from None
-    return run_dir
 
 
 def to_dict(config: Config) -> dict[str, Any]:

@@ -25,7 +25,8 @@ def evaluate(run: Run, loader: Loader, stop: StopSignal) -> dict[str, float]:
     broadcast_buffers(run.model)
     # {% endif %}
     run.model.eval()
-    values: dict[str, list[tuple[Tensor, int | Tensor]]] = {}
+    sums: dict[str, list[Tensor]] = {}
+    counts: dict[str, list[int | Tensor]] = {}
     for micro in loader.epoch(0):
         if stop.number:
             break
@@ -36,14 +37,19 @@ def evaluate(run: Run, loader: Loader, stop: StopSignal) -> dict[str, float]:
         # {% else %}
         scores = metrics(run.model, batch)
         # {% endif %}
-        for name, score in scores.items():
-            values.setdefault(name, []).append(score)
+        for name, (score, items) in scores.items():
+            sums.setdefault(name, []).append(score)
+            counts.setdefault(name, []).append(items)
     run.model.train()
-    # Sums in Python's float64: the same mean for any batch size.
-    sums = {name: (sum(float(s) for s, _ in pairs), sum(int(n) for _, n in pairs)) for name, pairs in values.items()}
+    totals = {name: (total(sums[name]), total(counts[name])) for name in sums}
     # {% if ddp %}
-    stopped, sums = add_up(bool(stop.number), sums)
-    return {} if stopped else {name: total / items for name, (total, items) in sums.items()}
+    stopped, totals = add_up(bool(stop.number), totals)
+    return {} if stopped else {name: score / items for name, (score, items) in totals.items()}
     # {% else %}
-    return {} if stop.number else {name: total / items for name, (total, items) in sums.items()}
+    return {} if stop.number else {name: score / items for name, (score, items) in totals.items()}
     # {% endif %}
+
+
+def total(values: list[int | Tensor] | list[Tensor]) -> float:
+    """The sum, read from the device in one go; in Python's float64, so that it hardly depends on the batch size."""
+    return sum(torch.stack([torch.as_tensor(value) for value in values]).tolist())

@@ -119,7 +119,7 @@ class Loader:
     def epoch(self, epoch: int, skip: int = 0) -> Iterator[MicroBatch]:
         """The micro-batches of an epoch without the first `skip`, which are not even fetched.
 
-        Raises SystemExit with the source's own sentence where a sample cannot be read.
+        Where a sample cannot be read, the source's SystemExit with its sentence ends the run.
         """
         # {% if ddp %}
         # Dealt out like cards: ranks differ by one sample at most, and together they hold exactly the global batch.
@@ -150,8 +150,8 @@ class Loader:
             return
         self.plan.items = [(epoch, ids) for ids in parts]
         for batch in self.fetched:
-            if isinstance(batch, ValueError):
-                raise SystemExit(str(batch))
+            if isinstance(batch, SystemExit):
+                raise batch
             yield batch
 
 
@@ -178,9 +178,9 @@ class Fetch(Dataset[Any]):
         epoch, ids = item
         try:
             return self.source.fetch(ids, epoch)
-        except ValueError as error:
-            # Returned, not raised: DataLoader would wrap the sentence in the traceback of a worker.
-            return ValueError(str(error))
+        except SystemExit as error:
+            # Returned, not raised: it would end the worker, whose end the main process only wonders at.
+            return error
 
 
 def leave_signals(worker: int) -> None:
@@ -216,12 +216,9 @@ def windows(micro_batches: Iterator[MicroBatch], steps: int) -> Iterator[list[Mi
 def choose_workers(source: Any, batch_size: int) -> int:
     """Handing a batch over from a worker costs about a millisecond, so quick sources are faster without."""
     ids = torch.arange(min(batch_size, len(source)))
-    try:
-        source.fetch(ids[:1], 0)
-        began = time.perf_counter()
-        source.fetch(ids, 0)
-    except ValueError as error:
-        raise SystemExit(str(error)) from None
+    source.fetch(ids[:1], 0)
+    began = time.perf_counter()
+    source.fetch(ids, 0)
     if time.perf_counter() - began < 0.002:
         return 0
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

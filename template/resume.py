@@ -4,10 +4,17 @@ from pathlib import Path
 from typing import Any
 
 # {% filter regex_replace("\n+", "\n") %}
-from checkpoint import Progress, read, restore, set_random_state
+from checkpoint import read, restore, set_random_state
+from config import to_dict, write_config
 
 # {% if ddp %}
-from distributed import rank, world_size
+from distributed import from_first, rank, world_size
+
+# {% endif %}
+from run import Run
+
+# {% if stepwise %}
+from schedule import check_total
 
 # {% endif %}
 # {% endfilter %}
@@ -18,7 +25,9 @@ FREE = {
     "resume",
     "epochs",
     "max_steps",
+    # {% if not plateau %}
     "eval_every",
+    # {% endif %}
     "checkpoint_every",
     "log_every",
     "loader",
@@ -44,26 +53,30 @@ FREE = {
 }
 
 
-def resume(run_dir: Path, parts: dict[str, Any], progress: Progress, config: dict[str, Any]) -> int:
-    """Puts `parts` and `progress` where the newest whole checkpoint stands; returns the steps it was planned for.
+def resume(run_dir: Path, run: Run) -> None:
+    """Puts the run where its newest whole checkpoint stands, and keeps the values that were changed for it.
 
     Raises SystemExit when there is no such checkpoint, or when this run would compute something else than it began.
     """
-    content = newest(run_dir)
+    content, config = newest(run_dir), to_dict(run.config)
     # {% if ddp %}
     check_ranks(content, config)
     # {% endif %}
     check_config(content["config"], config)
-    restore(content, parts)
-    for name in set(content["progress"]) - {"total_steps"}:
-        setattr(progress, name, content["progress"][name])
+    restore(content, run.parts())
+    # {% if stepwise %}
+    check_total(content["progress"]["total_steps"], run.progress.total_steps, run.schedule, run.config.schedule)
+    # {% endif %}
+    for name in content["progress"].keys() - {"total_steps"}:
+        setattr(run.progress, name, content["progress"][name])
     # {% if ddp %}
     if len(content["random"]) == world_size():
         set_random_state(content["random"][rank()])
+    from_first(lambda: write_config(run_dir, run.config))
     # {% else %}
     set_random_state(content["random"][0])
+    write_config(run_dir, run.config)
     # {% endif %}
-    return content["progress"]["total_steps"]
 
 
 # {% if ddp %}
@@ -80,7 +93,7 @@ def check_ranks(content: dict[str, Any], config: dict[str, Any]) -> None:
 # {% endif %}
 def check_config(saved: dict[str, Any], config: dict[str, Any], prefix: str = "") -> None:
     """Raises SystemExit when a resumed run would compute something else than it began."""
-    for name in saved.keys() & config.keys() - FREE:
+    for name in sorted(saved.keys() & config.keys() - FREE):
         before, now, option = saved[name], config[name], prefix + name
         if not prefix and isinstance(before, dict):
             check_config(before, now, f"{option}.")

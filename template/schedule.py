@@ -21,6 +21,8 @@ class ScheduleConfig:
             raise ValueError(f"--schedule.factor is {self.factor}: give a number between 0 and 1.")
         if self.patience < 0:
             raise ValueError(f"--schedule.patience is {self.patience}: give 0 or more evaluations.")
+        if not 0 <= self.min_factor < 1:
+            raise ValueError(f"--schedule.min-factor is {self.min_factor}: give a share of --lr from 0 to below 1.")
 
 
 def build_schedule(optimizer: Optimizer, config: ScheduleConfig) -> ReduceLROnPlateau:

@@ -25,7 +25,7 @@ from augmentation import noise
 from cache import cached, hits
 
 # {% endif %}
-from checkpoint import save
+from checkpoint import plain, save
 
 # {% if clipping %}
 from clipping import clip
@@ -70,10 +70,6 @@ from profiling import Profiler
 from resume import resume
 from run import Run, build, learning_rates
 
-# {% if stepwise %}
-from schedule import check_total
-
-# {% endif %}
 from stopping import StopSignal
 
 
@@ -84,7 +80,7 @@ def backward(run: Run, micro: MicroBatch, items: Tensor) -> Tensor:
     """Adds the gradient of a micro-batch's share of the mean over `items`; returns the sum of its losses."""
     batch = to_device(micro.batch, run.device)
     # {% if augmentation %}
-    if run.config.augmentation.enabled:
+    if run.config.augmentation.enabled and not run.config.overfit_one_batch:
         batch = augment(batch, noise(run.config.seed, run.progress.epoch, micro.ids, run.device))
     # {% endif %}
     # {% if ddp %}
@@ -210,16 +206,11 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     steps_per_epoch = len(train_loader)
     # {% endif %}
 
-    run = build(config, train_source.info, device, steps_per_epoch)
-    progress, settings = run.progress, to_dict(config)
+    extras = {"info": plain(train_source.info)}
+    run = build(config, extras["info"], device, steps_per_epoch)
+    progress = run.progress
     if config.resume:
-        # {% if stepwise %}
-        planned = resume(run_dir, run.parts(), progress, settings)
-        check_total(planned, progress.total_steps, run.schedule, config.schedule)
-        # {% else %}
-        resume(run_dir, run.parts(), progress, settings)
-        # {% endif %}
-    extras = {"info": train_source.info}
+        resume(run_dir, run)
     # {% if export %}
     batch = val_source.fetch(torch.arange(min(8, len(val_source))), 0)
     extras["example"] = tuple(tensor.cpu() for tensor in example_input(batch))
@@ -229,19 +220,19 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         # {% if ddp %}
         distributed.broadcast_buffers(run.model)
         # {% endif %}
-        log.flush()
-        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, settings, extras)
+        with log.paused():
+            save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, to_dict(config), extras)
 
     def assess() -> None:
         """Evaluates, and keeps the best model."""
-        log.flush()
-        if not (scores := evaluate(run, val_loader, stop)):
+        with log.paused():
+            scores = evaluate(run, val_loader, stop)
+        if not scores:
             return
-        row = {f"val_{name}": value for name, value in scores.items()}
         # {% if cache %}
-        log.evaluation(row | hits(train_source))
+        log.evaluation(scores, hits(train_source))
         # {% else %}
-        log.evaluation(row)
+        log.evaluation(scores)
         # {% endif %}
         progress.evaluated = progress.step
         # {% if plateau %}
@@ -349,7 +340,7 @@ def main() -> int:
     # {% if ddp %}
     device = distributed.start(find_device(), config.ddp)
     distributed.check_equal(to_dict(config), "their arguments")
-    run_dir = distributed.from_first(open_run, config)
+    run_dir = distributed.from_first(lambda: open_run(config))
     code = train(config, run_dir, device)
     distributed.stop()
     return code

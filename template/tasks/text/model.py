@@ -91,7 +91,6 @@ def group(name: str, parameter: Tensor) -> str:
     return "head" if name.startswith("head.") else "decay"
 
 
-@torch.inference_mode()
 def predict(model: nn.Module, info: dict, arguments: list[str]) -> list[str]:
     """Each prompt and 200 more bytes, drawn one by one from what the model expects; always the same ones."""
     device = next(model.parameters()).device

@@ -26,7 +26,7 @@ def noise(seed: int, epoch: int, ids: Tensor, device: torch.device) -> Callable[
     device and rank, in any worker and batch. `ids` is int64 [n], below 2**32.
     """
     key = 0
-    for word in (seed, seed >> 32, epoch):
+    for word in (seed, epoch):
         key = mix((key + STEP ^ word) & MASK)
     # One to one, so no two samples of an epoch share a key.
     keys = mix(ids.to(device) ^ key)[:, None]

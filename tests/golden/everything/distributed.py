@@ -24,8 +24,8 @@ class DdpConfig:
     """Seconds that a rank waits for the others before it gives up."""
 
     def __post_init__(self) -> None:
-        if self.timeout <= 0:
-            raise ValueError(f"--ddp.timeout is {self.timeout}: give a number of seconds above 0.")
+        if not 0 < self.timeout <= 1e6:
+            raise ValueError(f"--ddp.timeout is {self.timeout}: give seconds, above 0 and a million at most.")
 
 
 def start(device: torch.device, config: DdpConfig) -> torch.device:
@@ -74,12 +74,12 @@ def all_gather(value: Any) -> list[Any]:
     return values
 
 
-def from_first(function: Callable[[Any], Any], argument: Any) -> Any:
+def from_first(function: Callable[[], Any]) -> Any:
     """What `function` returns on rank 0; nobody else calls it. Its SystemExit ends every rank."""
     answer = None
     if rank() == 0:
         try:
-            answer = function(argument)
+            answer = function()
         except SystemExit as error:
             answer = error
     answer = all_gather(answer)[0]
@@ -124,8 +124,10 @@ def check_equal(value: Any, what: str) -> None:
 
 def total(items: int | Tensor, device: torch.device) -> Tensor:
     """The number of items over all ranks; a 0-dim tensor that stays on the device, 1 at least."""
-    # torch.full fills on the device; torch.tensor would wait for a copy.
-    own = items.to(device) if isinstance(items, Tensor) else torch.full((), items, device=device)
+    if isinstance(items, Tensor) and items.device.type == "cpu":
+        items = int(items)
+    # torch.full fills on the device; the copy of a tensor would be waited for.
+    own = items if isinstance(items, Tensor) else torch.full((), items, device=device)
     return all_reduce(own).clamp(min=1)
 
 

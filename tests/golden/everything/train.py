@@ -13,7 +13,7 @@ from torch import Tensor
 import distributed
 from augmentation import noise
 from cache import cached, hits
-from checkpoint import save
+from checkpoint import plain, save
 from clipping import clip
 from config import Config, open_run, parse, to_dict
 from data import augment, load
@@ -26,14 +26,13 @@ from model import count, example_input, loss
 from profiling import Profiler
 from resume import resume
 from run import Run, build, learning_rates
-from schedule import check_total
 from stopping import StopSignal
 
 
 def backward(run: Run, micro: MicroBatch, items: Tensor) -> Tensor:
     """Adds the gradient of a micro-batch's share of the mean over `items`; returns the sum of its losses."""
     batch = to_device(micro.batch, run.device)
-    if run.config.augmentation.enabled:
+    if run.config.augmentation.enabled and not run.config.overfit_one_batch:
         batch = augment(batch, noise(run.config.seed, run.progress.epoch, micro.ids, run.device))
     model = run.replica
     with torch.autocast(run.device.type, run.dtype, enabled=run.dtype is not None):
@@ -87,27 +86,26 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     val_loader = Loader(val_source, config.batch_size, config.seed, config.loader, device, shuffle=False)
     steps_per_epoch = -(-len(train_loader) // config.accumulation.steps)
 
-    run = build(config, train_source.info, device, steps_per_epoch)
-    progress, settings = run.progress, to_dict(config)
+    extras = {"info": plain(train_source.info)}
+    run = build(config, extras["info"], device, steps_per_epoch)
+    progress = run.progress
     if config.resume:
-        planned = resume(run_dir, run.parts(), progress, settings)
-        check_total(planned, progress.total_steps, run.schedule, config.schedule)
-    extras = {"info": train_source.info}
+        resume(run_dir, run)
     batch = val_source.fetch(torch.arange(min(8, len(val_source))), 0)
     extras["example"] = tuple(tensor.cpu() for tensor in example_input(batch))
 
     def save_as(name: str, parts: dict[str, object]) -> None:
         distributed.broadcast_buffers(run.model)
-        log.flush()
-        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, settings, extras)
+        with log.paused():
+            save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, to_dict(config), extras)
 
     def assess() -> None:
         """Evaluates, and keeps the best model."""
-        log.flush()
-        if not (scores := evaluate(run, val_loader, stop)):
+        with log.paused():
+            scores = evaluate(run, val_loader, stop)
+        if not scores:
             return
-        row = {f"val_{name}": value for name, value in scores.items()}
-        log.evaluation(row | hits(train_source))
+        log.evaluation(scores, hits(train_source))
         progress.evaluated = progress.step
         if scores["loss"] < progress.best:
             progress.best = scores["loss"]
@@ -172,7 +170,7 @@ def main() -> int:
     config = parse()
     device = distributed.start(find_device(), config.ddp)
     distributed.check_equal(to_dict(config), "their arguments")
-    run_dir = distributed.from_first(open_run, config)
+    run_dir = distributed.from_first(lambda: open_run(config))
     code = train(config, run_dir, device)
     distributed.stop()
     return code

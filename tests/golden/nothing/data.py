@@ -54,7 +54,7 @@ class FolderSource:
         return len(self.paths)
 
     def fetch(self, ids: Tensor, epoch: int) -> Batch:
-        """The samples `ids` (int64 [n]); an unreadable image is a ValueError that names its file."""
+        """The samples `ids` (int64 [n]); an unreadable image is a SystemExit that names its file."""
         images = [read_image(self.paths[i], self.info["size"], self.info["channels"]) for i in ids.tolist()]
         return torch.stack(images), self.labels[ids]
 
@@ -134,7 +134,7 @@ def split(labels: Tensor, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def read_image(path: str, size: int, channels: int) -> Tensor:
-    """A file's first frame as uint8 [channels, size, size]; a ValueError names an unreadable file."""
+    """A file's first frame as uint8 [channels, size, size]; a SystemExit names an unreadable file."""
     functional = import_torchvision()
     from PIL import Image, ImageOps  # comes with torchvision, whose own decoders are deprecated
 
@@ -147,7 +147,7 @@ def read_image(path: str, size: int, channels: int) -> Tensor:
                 image = image.convert("RGBA")
             image = ImageOps.exif_transpose(image).convert("RGB" if channels == 3 else "L")
     except Exception as error:  # a broken file makes Pillow raise nearly anything
-        raise ValueError(f"Cannot read the image {path}: {error}.") from None
+        raise SystemExit(f"Cannot read the image {path}: {error}.") from None
     return functional.resize(functional.pil_to_tensor(image), [size, size], antialias=True)
 
 

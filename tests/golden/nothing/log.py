@@ -4,6 +4,8 @@ import json
 import math
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +36,8 @@ class Log:
         path = run_dir / "metrics.jsonl"
         keep_rows(path, progress.step)
         self.file = path.open("a", buffering=1)
-        terminal = sys.stderr.isatty()
         self.bar = tqdm(
-            total=progress.total_steps, initial=progress.step, unit="step", disable=not terminal, leave=False
+            total=progress.total_steps, initial=progress.step, unit="step", disable=not sys.stderr.isatty(), leave=False
         )
 
     def step(self, ids: list[Tensor], loss_sum: Tensor, items: Tensor, norm: Tensor, lr: dict[str, float]) -> None:
@@ -86,7 +87,7 @@ class Log:
 
     def write(self, row: dict[str, Any]) -> None:
         """Adds a row to metrics.jsonl; a number that is not finite becomes null, which every JSON reader takes."""
-        row = {name: value if finite_or_text(value) else None for name, value in row.items()}
+        row = row | {name: None for name, value in row.items() if isinstance(value, float) and not math.isfinite(value)}
         try:
             self.file.write(json.dumps(row, allow_nan=False) + "\n")
         except OSError as error:
@@ -99,23 +100,34 @@ class Log:
         rate = f"{row['samples_per_second']:.0f}"
         self.bar.set_postfix_str(f"loss {row['loss']:.4f}, lr {row['lr']:.2e}, {rate} samples/s", refresh=False)
 
-    def evaluation(self, scores: dict[str, Any]) -> None:
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Around an evaluation or a checkpoint, whose time is no part of samples_per_second."""
+        self.flush()
+        yield
+        self.since = time.perf_counter()
+
+    def evaluation(
+        self,
+        scores: dict[str, float],
+    ) -> None:
         """Writes the row of an evaluation and prints it; train_loss is the mean over the epoch's samples so far."""
         progress = self.progress
-        row = {"step": progress.step, "epoch": progress.epoch}
-        row |= {"train_loss": progress.loss_sum / max(progress.items, 1), **scores}
+        row: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch}
+        row["train_loss"] = progress.loss_sum / max(progress.items, 1)
+        row |= {f"val_{name}": value for name, value in scores.items()}
         self.write(row)
         self.last = row
         numbers = "  ".join(f"{name} {value:.4f}" for name, value in row.items() if isinstance(value, float))
         self.bar.write(f"epoch {row['epoch'] + 1:>3}  step {row['step']:>6}  {numbers}")
-        self.since = time.perf_counter()
 
     def summary(self, stopped: int) -> None:
         """Draws the curves and prints what the run reached and what to do next."""
         draw(self.run_dir)
         progress, seconds = self.progress, time.perf_counter() - self.began
-        if progress.step == self.first_step and not stopped:
-            print(f"Nothing to do: the run has made all its {progress.step} steps. --epochs gives it more.")
+        if progress.step == self.first_step and not self.last and not stopped:
+            more = "a larger --epochs or --max-steps gives it more"
+            print(f"Nothing to do: the run has made all its {progress.step} steps; {more}.")
             return
         what = "Stopped" if stopped else "Done"
         print(f"\n{what} after {progress.step} of {progress.total_steps} steps, {seconds:.1f} s.")
@@ -140,12 +152,8 @@ def stop_at(entry: dict[str, Any], loss_sum: float) -> None:
     shown = f"{ids[:64]}{' and more' if len(ids) > 64 else ''}"
     raise SystemExit(
         f"Step {entry['step']}: the {what} is not finite. Samples of that step: {shown}. "
-        "The last checkpoint is from before it; a lower --lr or a look at these samples may help."
+        "Any checkpoint is from before it; a lower --lr or a look at these samples may help."
     )
-
-
-def finite_or_text(value: Any) -> bool:
-    return not isinstance(value, float) or math.isfinite(value)
 
 
 def keep_rows(path: Path, step: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from checkpoint import save
+from checkpoint import plain, save
 from config import Config, open_run, parse, to_dict
 from data import load
 from device import find_device, to_device
@@ -60,23 +60,23 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     val_loader = Loader(val_source, config.batch_size, config.seed, config.loader, device, shuffle=False)
     steps_per_epoch = len(train_loader)
 
-    run = build(config, train_source.info, device, steps_per_epoch)
-    progress, settings = run.progress, to_dict(config)
+    extras = {"info": plain(train_source.info)}
+    run = build(config, extras["info"], device, steps_per_epoch)
+    progress = run.progress
     if config.resume:
-        resume(run_dir, run.parts(), progress, settings)
-    extras = {"info": train_source.info}
+        resume(run_dir, run)
 
     def save_as(name: str, parts: dict[str, object]) -> None:
-        log.flush()
-        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, settings, extras)
+        with log.paused():
+            save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, to_dict(config), extras)
 
     def assess() -> None:
         """Evaluates, and keeps the best model."""
-        log.flush()
-        if not (scores := evaluate(run, val_loader, stop)):
+        with log.paused():
+            scores = evaluate(run, val_loader, stop)
+        if not scores:
             return
-        row = {f"val_{name}": value for name, value in scores.items()}
-        log.evaluation(row)
+        log.evaluation(scores)
         progress.evaluated = progress.step
         if scores["loss"] < progress.best:
             progress.best = scores["loss"]

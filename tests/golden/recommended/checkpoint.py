@@ -5,6 +5,7 @@ Names in the file are those of the bare model. It loads with `weights_only=True`
 """
 
 import contextlib
+import json
 import os
 import random
 import zipfile
@@ -65,6 +66,10 @@ def save(
         "random": random_states,
         **extras,
     }
+    write(path, content)
+
+
+def write(path: Path, content: dict[str, Any]) -> None:
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,6 +87,14 @@ def save(
         raise SystemExit(
             f"Cannot write the checkpoint {path}: {reason}. The checkpoints before it are whole."
         ) from None
+
+
+def plain(info: Any) -> Any:
+    """`info` as JSON gives it back, for checkpoints and exports. Raises SystemExit where JSON cannot hold it."""
+    try:
+        return json.loads(json.dumps(info))
+    except (TypeError, ValueError) as error:
+        raise SystemExit(f"source.info in data.py has to be plain numbers, texts, lists and dicts: {error}.") from None
 
 
 def random_state() -> dict[str, Any]:

@@ -12,7 +12,7 @@ class ClippingConfig:
     """Largest Euclidean norm of the whole gradient; 0 switches clipping off."""
 
     def __post_init__(self) -> None:
-        if self.max_norm < 0:
+        if not self.max_norm >= 0:
             raise ValueError(f"--clipping.max-norm is {self.max_norm}: give a limit above 0, or 0 for none.")
 
 

@@ -1,6 +1,7 @@
 """One picture of a run: loss, metrics, learning rate and gradient norm over the optimizer steps."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ def draw(run_dir: Path) -> None:
 
 
 def panel(axes: Axes, rows: list[dict[str, Any]], names: list[str]) -> None:
+    lowest = math.inf
     for name, colour in zip(names, COLOURS, strict=False):
         points = [(row["step"], row[name]) for row in rows if row.get(name) is not None]
         if points:
@@ -36,7 +38,8 @@ def panel(axes: Axes, rows: list[dict[str, Any]], names: list[str]) -> None:
                 else {"marker": "o", "markersize": 3}
             )
             axes.plot(*zip(*points, strict=True), color=colour, label=name, **style)
-    if names[0] in ("loss", "grad_norm"):
+            lowest = min(lowest, *(value for _, value in points))
+    if names[0] in ("loss", "grad_norm") and lowest > 0:
         axes.set_yscale("log")
     axes.set_title(names[0].removeprefix("val_"), loc="left", fontsize=10)
     axes.set_xlabel("step", fontsize=8)

@@ -15,6 +15,11 @@ class GroupsConfig:
     no_decay: tuple[str, ...] = ("no_decay",)
     """Groups without weight decay."""
 
+    def __post_init__(self) -> None:
+        for name, scale in self.lr_scale.items():
+            if not 0 <= scale < float("inf"):
+                raise ValueError(f"--groups.lr-scale {name} is {scale}: give a factor of 0 or more.")
+
 
 def parameter_groups(model: nn.Module, lr: float, weight_decay: float, config: GroupsConfig) -> list[dict[str, Any]]:
     """Each trainable parameter in exactly one group, for an optimizer; groups sorted by name.
@@ -25,8 +30,9 @@ def parameter_groups(model: nn.Module, lr: float, weight_decay: float, config: G
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             members.setdefault(group(name, parameter), []).append((name, parameter))
-    if unknown := set(config.lr_scale) - set(members):
-        raise SystemExit(f"--groups.lr-scale: no group {sorted(unknown)}; this model has {sorted(members)}.")
+    # A model need not have the group that does not decay by default.
+    if unknown := {*config.lr_scale, *config.no_decay} - {*members, *GroupsConfig().no_decay}:
+        raise SystemExit(f"--groups: no group {sorted(unknown)}; this model has {sorted(members)}.")
     return [
         {
             "name": name,

@@ -84,13 +84,9 @@ def group(name: str, parameter: Tensor) -> str:
     return "head" if name.startswith("head.") else "decay"
 
 
-@torch.inference_mode()
 def predict(model: nn.Module, info: dict, arguments: list[str]) -> list[str]:
     """The class of each image file. The digits are bright on a dark ground."""
-    try:
-        images = torch.stack([read_image(file, info["size"], info["channels"]) for file in arguments])
-    except ValueError as error:
-        raise SystemExit(str(error)) from None
+    images = torch.stack([read_image(file, info["size"], info["channels"]) for file in arguments])
     device = next(model.parameters()).device
     probabilities, classes = model(images.to(device)).softmax(1).max(1)
     return [

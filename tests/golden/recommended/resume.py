@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from checkpoint import Progress, read, restore, set_random_state
+from checkpoint import read, restore, set_random_state
+from config import to_dict, write_config
+from run import Run
+from schedule import check_total
 
 # Values that a resumed run may change, because no number that it computes depends on them.
 FREE = {
@@ -19,23 +22,24 @@ FREE = {
 }
 
 
-def resume(run_dir: Path, parts: dict[str, Any], progress: Progress, config: dict[str, Any]) -> int:
-    """Puts `parts` and `progress` where the newest whole checkpoint stands; returns the steps it was planned for.
+def resume(run_dir: Path, run: Run) -> None:
+    """Puts the run where its newest whole checkpoint stands, and keeps the values that were changed for it.
 
     Raises SystemExit when there is no such checkpoint, or when this run would compute something else than it began.
     """
-    content = newest(run_dir)
+    content, config = newest(run_dir), to_dict(run.config)
     check_config(content["config"], config)
-    restore(content, parts)
-    for name in set(content["progress"]) - {"total_steps"}:
-        setattr(progress, name, content["progress"][name])
+    restore(content, run.parts())
+    check_total(content["progress"]["total_steps"], run.progress.total_steps, run.schedule, run.config.schedule)
+    for name in content["progress"].keys() - {"total_steps"}:
+        setattr(run.progress, name, content["progress"][name])
     set_random_state(content["random"][0])
-    return content["progress"]["total_steps"]
+    write_config(run_dir, run.config)
 
 
 def check_config(saved: dict[str, Any], config: dict[str, Any], prefix: str = "") -> None:
     """Raises SystemExit when a resumed run would compute something else than it began."""
-    for name in saved.keys() & config.keys() - FREE:
+    for name in sorted(saved.keys() & config.keys() - FREE):
         before, now, option = saved[name], config[name], prefix + name
         if not prefix and isinstance(before, dict):
             check_config(before, now, f"{option}.")
