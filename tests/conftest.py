@@ -14,6 +14,7 @@ import yaml
 from typer.testing import CliRunner
 
 from generator import __version__, cli, source
+from generator.rendering import Template, write
 
 ROOT = Path(__file__).resolve().parent.parent
 TAG = f"v{__version__}"
@@ -110,13 +111,18 @@ def template_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy_sources(tmp_path_factory.mktemp("template"))
 
 
+@pytest.fixture(scope="session")
+def template(template_folder: Path) -> Template:
+    """The same, to be rendered in memory."""
+    return Template(template_folder)
+
+
 @pytest.fixture
-def render(template_folder: Path, tmp_path: Path) -> Callable[..., Path]:
-    """Renders a project by Copier from the given answers and the defaults; returns its folder."""
-    from copier import run_copy
+def render(template: Template, tmp_path: Path) -> Callable[..., Path]:
+    """Renders a project from the given answers and the defaults, as Copier would; returns its folder."""
 
     def render(name: str = "project", **answers: Any) -> Path:
-        run_copy(str(template_folder), tmp_path / name, data=answers, defaults=True, quiet=True)
+        write(template.render(answers), tmp_path / name)
         return tmp_path / name
 
     return render

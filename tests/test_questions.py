@@ -140,3 +140,8 @@ def test_looking_at_the_questions_imports_nothing_heavy() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert result.stdout.strip() == "[]", result.stderr
+
+
+def test_no_package_is_named_like_a_module_of_the_project() -> None:
+    modules = {path.stem for path in (ROOT / "template").glob("*.py")}
+    assert modules <= set(KNOWN["reserved_names"].default)

@@ -1,0 +1,152 @@
+"""Renders the template in memory, as `copier copy` would write it, and without importing Copier.
+
+A file is rendered once for each combination of the values that it reads, so that thousands of choices cost little more
+than their distinct texts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import yaml
+from jinja2 import meta
+from jinja2.sandbox import SandboxedEnvironment
+from pathspec import PathSpec
+
+# What Copier itself gives to every template besides the answers.
+GIVEN = {"_copier_answers", "_copier_conf"}
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Answers to all questions: `values` is what the files read, `recorded` what the answers file keeps."""
+
+    values: dict[str, Any]
+    recorded: dict[str, Any]
+
+
+@dataclass
+class Template:
+    """A folder with copier.yml and the files that it renders; what was compiled and rendered is kept."""
+
+    root: Path
+    _expressions: dict[str, jinja2.Template] = field(default_factory=dict, repr=False)
+    _texts: dict[tuple[Any, ...], str] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        return dict(yaml.load((self.root / "copier.yml").read_text(encoding="utf-8"), Loader=loader))
+
+    @cached_property
+    def questions(self) -> dict[str, dict[str, Any]]:
+        return {name: entry for name, entry in self.config.items() if not name.startswith("_")}
+
+    @cached_property
+    def folder(self) -> Path:
+        return self.root / str(self.config["_subdirectory"])
+
+    @cached_property
+    def environment(self) -> SandboxedEnvironment:
+        options = dict(self.config["_envops"])
+        options["undefined"] = {"jinja2.StrictUndefined": jinja2.StrictUndefined}[options["undefined"]]
+        return SandboxedEnvironment(
+            # Copier looks for includes from the folder that holds copier.yml.
+            loader=jinja2.FileSystemLoader(self.root),
+            extensions=["jinja2_ansible_filters.AnsibleCoreFiltersExtension"],
+            cache_size=-1,
+            **options,
+        )
+
+    @cached_property
+    def files(self) -> list[Path]:
+        """All files of the template, relative to its folder, whether a choice has them or not."""
+        always = PathSpec.from_lines("gitignore", [line for line in self.config["_exclude"] if "{{" not in line])
+        found = (path.relative_to(self.folder) for path in sorted(self.folder.rglob("*")) if path.is_file())
+        return [path for path in found if not always.match_file(path.as_posix())]
+
+    @cached_property
+    def reads(self) -> dict[Path, tuple[str, ...]]:
+        """For each file the names of the answers that its text depends on, through what it includes too."""
+        return {path: tuple(sorted(self._reads(self.folder / path))) for path in self.files}
+
+    def _reads(self, path: Path) -> set[str]:
+        tree = self.environment.parse(path.read_text(encoding="utf-8"))
+        names = meta.find_undeclared_variables(tree)
+        for node in tree.find_all(jinja2.nodes.Include):
+            names |= self._reads(self.root / node.template.as_const())
+        return names
+
+    def evaluate(self, text: str, values: dict[str, Any]) -> str:
+        """The value of a Jinja text of copier.yml."""
+        if text not in self._expressions:
+            self._expressions[text] = self.environment.from_string(text)
+        return self._expressions[text].render(values)
+
+    def answer(self, given: dict[str, Any]) -> Answered:
+        """The answers to all questions, from those that are given and the defaults. They are not validated."""
+        values: dict[str, Any] = {"_copier_conf": {"data": given}, "_copier_answers": {}}
+        recorded = {}
+        if "techniques" in given:  # as Copier has it: answers from outside are known from the first question on
+            values["techniques"] = given["techniques"]
+        for name, question in self.questions.items():
+            asked = question.get("when", True)
+            if isinstance(asked, str):
+                asked = yaml.safe_load(self.evaluate(asked, values))
+            value = given[name] if name in given and asked else self._default(question, values)
+            values[name] = value
+            if asked:
+                recorded[name] = value
+        return Answered(values, recorded)
+
+    def _default(self, question: dict[str, Any], values: dict[str, Any]) -> Any:
+        default = question.get("default")
+        if not isinstance(default, str):
+            return default
+        text = self.evaluate(default, values) if "{" in default else default
+        return yaml.safe_load(text) if question["type"] in ("bool", "yaml") or question.get("multiselect") else text
+
+    def paths(self, values: dict[str, Any]) -> list[Path]:
+        """The files that a choice has."""
+        lines = [self.evaluate(line, values) for line in self.config["_exclude"] if "{{" in line]
+        excluded = PathSpec.from_lines("gitignore", [line for line in lines if line])
+        return [path for path in self.files if not excluded.match_file(path.as_posix())]
+
+    def render(self, given: dict[str, Any], source: str = "", commit: str = "") -> dict[Path, str]:
+        """The texts of a project by path. `source` and `commit` are what its answers file records of the template."""
+        answered = self.answer(given)
+        recorded = {name: value for name, value in (("_commit", commit), ("_src_path", source)) if value}
+        values = answered.values | {
+            "_copier_answers": recorded | answered.recorded,
+            "_copier_conf": {"answers_file": self.config["_answers_file"]},
+        }
+        project = {}
+        for path in self.paths(values):
+            name = Path(self.evaluate(path.as_posix(), values)) if "{{" in path.name else path
+            project[name] = self.text(path, values)
+        return project
+
+    def text(self, path: Path, values: dict[str, Any]) -> str:
+        """The text of one file of the template."""
+        key = (path, *(_hashable(values.get(name)) for name in self.reads[path]))
+        if key not in self._texts:
+            # Copier's paths are those of the folder that holds copier.yml.
+            template = self.environment.get_template((self.folder / path).relative_to(self.root).as_posix())
+            self._texts[key] = template.render(values)
+        return self._texts[key]
+
+
+def _hashable(value: Any) -> Any:
+    return value if isinstance(value, str | bool | int | None) else repr(value)
+
+
+def write(project: dict[Path, str], folder: Path) -> None:
+    """Writes a rendered project into a folder, which need not exist."""
+    for path, text in project.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8", newline="")
