@@ -48,7 +48,7 @@ def few_samples() -> tuple[First, First]:
 
 
 def small_config() -> Config:
-    """Small batches of which the last one is smaller: 26 = 3 x 8 + 2."""
+    """Small batches of which the last ones are smaller: 26 = 8 + 8 + 5 + 5."""
     # {% if compile %}
     return Config(epochs=2, batch_size=8, log_every=1, compile=CompileConfig(mode="off"))
     # {% else %}
