@@ -682,13 +682,13 @@ def plant(template: Template, mutant: Mutant, folder: Path) -> None:
     write(project | {Path(mutant.file): text.replace(mutant.old, mutant.new)}, folder)
 
 
-def survives(mutant: Mutant, folder: Path) -> bool:
-    """Whether the proofs pass in the project of the folder."""
+def verdict(mutant: Mutant, folder: Path) -> str:
+    """What the proofs say of the project of the folder: "killed", "SURVIVES", or "hangs", which is noticed as well."""
     proofs = [f"tests/test_{name}.py" for name in mutant.proofs.split()]
-    code, output = warm.prove(folder, "-q", *proofs, timeout=300)
+    code, output = warm.prove(folder, "-q", *proofs, timeout=120)
     if "error" in output and "failed" not in output.splitlines()[-1] and code not in (0, 1):
         raise RuntimeError(f"{mutant.name}: the proofs did not run\n{output[-3000:]}")
-    return code == 0
+    return {0: "SURVIVES", -1: "hangs"}.get(code, "killed")
 
 
 def main(words: list[str]) -> int:
@@ -698,10 +698,9 @@ def main(words: list[str]) -> int:
     for index, mutant in enumerate(chosen, 1):
         with tempfile.TemporaryDirectory() as folder:
             plant(template, mutant, Path(folder, "project"))
-            started, alive = time.monotonic(), survives(mutant, Path(folder, "project"))
-        verdict = "SURVIVES" if alive else "killed"
-        print(f"{index:>3} {verdict:<9} {time.monotonic() - started:5.1f} s  {mutant.file}: {mutant.name}", flush=True)
-        survivors += [mutant.name] if alive else []
+            started, found = time.monotonic(), verdict(mutant, Path(folder, "project"))
+        print(f"{index:>3} {found:<9} {time.monotonic() - started:5.1f} s  {mutant.file}: {mutant.name}", flush=True)
+        survivors += [mutant.name] if found == "SURVIVES" else []
     print(f"{len(chosen)} mutants, {len(survivors)} survive, {time.monotonic() - began:.0f} s.")
     return len(survivors)
 

@@ -22,6 +22,7 @@ def test_curve(total: int) -> None:
     if total >= 10:
         assert max(factors) > 0.9
         assert factors[-1] == pytest.approx(config.end)
+        assert factors[-2] > factors[-1], "the end comes a step early"
         peak = factors.index(max(factors))
         assert factors[:peak] == sorted(factors[:peak])
         assert factors[peak:] == sorted(factors[peak:], reverse=True)
