@@ -546,7 +546,14 @@ MUTANTS = [
     Mutant(
         "the profiler is never stepped", "profiling.py", "        self.profile.step()\n", "", "profiling", **PROFILER
     ),
-    Mutant("it records again and again", "profiling.py", "repeat=1),", "repeat=0),", "profiling", **PROFILER),
+    Mutant(
+        "it records again and again",
+        "profiling.py",
+        "            # Torch's schedule would go on for ever, and so would the files.\n            self.stop()\n",
+        "            pass\n",
+        "profiling",
+        **PROFILER,
+    ),
     Mutant(
         "a short run is not told",
         "profiling.py",

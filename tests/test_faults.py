@@ -204,6 +204,20 @@ def test_unequal_arguments_are_refused(ddp: Path) -> None:
         assert code == 1 and "disagree about their arguments" in output and "Traceback" not in output, output
 
 
+def test_an_overflow_on_one_rank_is_skipped_by_all(render: Callable[..., Path], tmp_path: Path) -> None:
+    project, folder = render(techniques=["ddp", "amp", "scheduler"]), tmp_path / "run"
+    poison = "seed * (float('inf') if distributed.rank() == 1 and run.progress.step == 3 else 1.0)"
+    change(project, "train.py", "total.backward(gradient=seed)", f"total.backward(gradient={poison})")
+    state = "(run.scaler.get_scale(), [p.double().sum().item() for p in run.model.parameters()])"
+    change(project, "train.py", "    log.summary(", f"    distributed.check_equal({state}, 'state')\n    log.summary(")
+    arguments = ("--run-dir", str(folder), "--max-steps", "8", "--log-every", "1", "--amp.dtype", "fp16")
+    for code, output in warm.ranks(project, arguments, arguments, timeout=60):
+        assert code == 0 and "Warning" not in output, output
+    steps = [row for row in rows(folder) if "grad_norm" in row]
+    assert steps[3]["grad_norm"] is None
+    assert steps[4]["lr"] == steps[3]["lr"] != steps[5]["lr"], "the schedule skips what the optimizer skips"
+
+
 def test_a_full_disk_ends_every_rank(ddp: Path, tmp_path: Path) -> None:
     change(ddp, "checkpoint.py", 'unfinished.open("wb")', 'Path("/dev/full").open("wb", buffering=0)')
     arguments = ("--run-dir", str(tmp_path / "run"), "--max-steps", "4", "--checkpoint-every", "2")

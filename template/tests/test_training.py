@@ -125,17 +125,22 @@ def test_scores_are_means_over_the_samples(begin: Callable[..., Run], sources: t
     stop.close()
 
 
-def test_loss_that_is_not_finite_stops_the_run(
-    run_in: Callable[..., int], config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("what", ["loss", "gradient"])
+def test_what_is_not_finite_stops_the_run(
+    run_in: Callable[..., int], config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     calls = []
 
     def broken(model: torch.nn.Module, batch: object) -> torch.Tensor:
+        total = loss(model, batch)
         calls.append(1)
-        return loss(model, batch) * (math.nan if len(calls) == 6 else 1.0)
+        if len(calls) != 6:
+            return total
+        # The root of 0 is 0, and its slope is infinite: times 0 that is a NaN.
+        return total * math.nan if what == "loss" else total + (total * 0).sqrt()
 
     monkeypatch.setattr(train, "loss", broken)
-    with pytest.raises(SystemExit, match=r"Step \d+: the loss is not finite. Samples of that step: \["):
+    with pytest.raises(SystemExit, match=rf"Step \d+: the {what} is not finite. Samples of that step: \["):
         run_in(tmp_path, replace(config, checkpoint_every=1))
     kept = torch.load(tmp_path / "checkpoints" / "last.pt", weights_only=True)
     assert all(bool(value.isfinite().all()) for value in kept["model"].values())
