@@ -143,6 +143,14 @@ def test_what_is_in_a_checkpoint_is_never_executed(render: Callable[..., Path], 
     assert not (tmp_path / "owned").exists()
 
 
+def test_every_load_is_of_weights_only(template_folder: Path) -> None:
+    loads = [
+        line for path in (template_folder / "template").glob("*.py") for line in path.read_text().splitlines()
+        if "torch.load(" in line
+    ]  # fmt: skip
+    assert loads and all("weights_only=True" in line for line in loads)
+
+
 def test_a_checkpoint_of_another_model_is_refused(render: Callable[..., Path], tmp_path: Path) -> None:
     project, folder = render(techniques=[]), tmp_path / "run"
     assert warm.train(project, "--run-dir", str(folder), "--max-steps", "2")[0] == 0

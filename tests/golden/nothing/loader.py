@@ -152,8 +152,8 @@ def leave_signals(worker: int) -> None:
     """Ctrl-C and SIGTERM can reach every process of a run: workers go on until it has saved its checkpoint."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "alarm"):
-        # A worker that nobody closes still ends.
-        signal.signal(signal.SIGTERM, lambda number, frame: signal.alarm(600))
+        # A worker that nobody closes still ends: after an error, and before schedulers send SIGKILL.
+        signal.signal(signal.SIGTERM, lambda number, frame: signal.alarm(25))
 
 
 class First:

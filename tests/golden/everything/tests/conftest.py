@@ -97,9 +97,10 @@ def parameters(run: Run) -> Tensor:
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    """The rows of a run's log without the measured times."""
+    """The rows of a run's log without what is measured."""
     found = [json.loads(line) for line in (folder / "metrics.jsonl").open()]
-    return [{name: value for name, value in row.items() if name != "samples_per_second"} for row in found]
+    measured = {"samples_per_second", "cache_hits", "cache_loads"}
+    return [{name: value for name, value in row.items() if name not in measured} for row in found]
 
 
 def stop_in(patch: pytest.MonkeyPatch, function: str, call: int, number: int) -> None:
