@@ -2,6 +2,7 @@
 
 import json
 import math
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -15,13 +16,14 @@ from tqdm import tqdm
 
 # {% filter regex_replace("\n+", "\n") %}
 from checkpoint import Progress
-from curves import draw
 from device import peak_memory
 
 # {% if ddp %}
 from distributed import all_reduce, rank, world_size
 
 # {% endif %}
+from resume import keep_rows
+
 # {% if tensorboard %}
 from tracker import Tracker
 
@@ -188,7 +190,6 @@ class Log:
         if not self.writes:
             return
         # {% endif %}
-        draw(self.run_dir)
         progress, seconds = self.progress, time.perf_counter() - self.began
         if progress.step == self.first_step and not self.last and not stopped:
             # {% if stepwise %}
@@ -198,6 +199,7 @@ class Log:
             # {% endif %}
             print(f"Nothing to do: the run has made all its {progress.step} steps; {more}.")
             return
+        draw(self.run_dir)
         what = "Stopped" if stopped else "Done"
         print(f"\n{what} after {progress.step} of {progress.total_steps} steps, {seconds:.1f} s.")
         for name, value in self.last.items():
@@ -235,18 +237,6 @@ def stop_at(entry: dict[str, Any], loss_sum: float) -> None:
     )
 
 
-def keep_rows(path: Path, step: int) -> None:
-    """Drops the rows after `step`, and a half-written last one: the run is about to write them again."""
-    if not path.exists():
-        return
-    kept = []
-    for line in path.read_text().splitlines():
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if row["step"] <= step:
-            kept.append(line + "\n")
-    unfinished = path.with_name(".metrics.unfinished")
-    unfinished.write_text("".join(kept))
-    unfinished.replace(path)
+def draw(run_dir: Path) -> None:
+    """curves.png, by a process of its own: matplotlib takes 60 MB, and half a second to import."""
+    subprocess.run([sys.executable, Path(__file__).with_name("curves.py"), run_dir], check=False)

@@ -1,7 +1,11 @@
-"""One picture of a run: loss, metrics, learning rate and gradient norm over the optimizer steps."""
+"""python curves.py RUN: one picture of a run: loss, metrics, learning rate and gradient norm over the optimizer steps.
+
+The end of a run draws it; while the run goes on this command does.
+"""
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +16,13 @@ COLOURS = ("#4269d0", "#ff725c", "#3ca951", "#a463f2", "#9c6b4e")
 
 
 def draw(run_dir: Path) -> None:
-    """Writes curves.png from metrics.jsonl."""
-    rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+    """Writes curves.png from metrics.jsonl. Raises SystemExit where there is none."""
+    try:
+        lines = (run_dir / "metrics.jsonl").read_text().splitlines()
+    except OSError as error:
+        raise SystemExit(f"No curves: {run_dir / 'metrics.jsonl'} cannot be read ({error.strerror}).") from None
+    # The run may be in the middle of the last line.
+    rows = [json.loads(line) for line in lines if line.endswith("}")]
     if not rows:
         return
     scores = sorted({name for row in rows for name in row if name.startswith("val_")} - {"val_loss"})
@@ -48,3 +57,9 @@ def panel(axes: Axes, rows: list[dict[str, Any]], names: list[str]) -> None:
     axes.tick_params(labelsize=8)
     if len(names) > 1:
         axes.legend(frameon=False, fontsize=8)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit("Name the folder of a run: python curves.py RUN")
+    draw(Path(sys.argv[1]))

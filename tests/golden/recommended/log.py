@@ -2,6 +2,7 @@
 
 import json
 import math
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -14,8 +15,8 @@ from torch import Tensor
 from tqdm import tqdm
 
 from checkpoint import Progress
-from curves import draw
 from device import peak_memory
+from resume import keep_rows
 
 
 class Log:
@@ -127,12 +128,12 @@ class Log:
 
     def summary(self, stopped: int) -> None:
         """Draws the curves and prints what the run reached and what to do next."""
-        draw(self.run_dir)
         progress, seconds = self.progress, time.perf_counter() - self.began
         if progress.step == self.first_step and not self.last and not stopped:
             more = "a larger --epochs or --max-steps, with --schedule.extend, gives it more"
             print(f"Nothing to do: the run has made all its {progress.step} steps; {more}.")
             return
+        draw(self.run_dir)
         what = "Stopped" if stopped else "Done"
         print(f"\n{what} after {progress.step} of {progress.total_steps} steps, {seconds:.1f} s.")
         for name, value in self.last.items():
@@ -160,18 +161,6 @@ def stop_at(entry: dict[str, Any], loss_sum: float) -> None:
     )
 
 
-def keep_rows(path: Path, step: int) -> None:
-    """Drops the rows after `step`, and a half-written last one: the run is about to write them again."""
-    if not path.exists():
-        return
-    kept = []
-    for line in path.read_text().splitlines():
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if row["step"] <= step:
-            kept.append(line + "\n")
-    unfinished = path.with_name(".metrics.unfinished")
-    unfinished.write_text("".join(kept))
-    unfinished.replace(path)
+def draw(run_dir: Path) -> None:
+    """curves.png, by a process of its own: matplotlib takes 60 MB, and half a second to import."""
+    subprocess.run([sys.executable, Path(__file__).with_name("curves.py"), run_dir], check=False)
