@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from generator import UserError, __version__
+from generator import UserError, __version__, cli_change
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -130,3 +130,10 @@ def new(
             typer.echo(f"Note: {name} has no effect with these techniques.", err=True)
         if train:
             raise typer.Exit(training.train(dest))
+
+
+app.command()(cli_change.add)
+app.command()(cli_change.remove)
+app.command("set")(cli_change.set_answers)
+app.command()(cli_change.update)
+app.command()(cli_change.undo)

@@ -205,3 +205,20 @@ def number(version: str) -> tuple[tuple[int, ...], int]:
 
 def known(releases: list[str]) -> str:
     return f"it has {', '.join(releases[-5:])}." if releases else ""
+
+
+def target(origin: Origin, present: str, asked: str) -> str | None:
+    """The version to update to, as a project records it; None when the project is there already.
+
+    `asked` is a version, or "newest". Raises UserError for a version that is older than the present one.
+    """
+    if asked == "newest":
+        found = origin.newest()
+        return None if found == present or origin.is_older(found, present) else found
+    if local_folder(expand(origin.address)) is None and not (asked == INSTALLED and origin.installed):
+        with contextlib.suppress(UserError):  # what is here may do; a branch is brought up to date if it can be
+            origin.repository(refresh=True)
+    found = origin.name(asked)
+    if origin.is_older(found, present):
+        raise UserError(f"{found} is older than {present}, which the project is at: `tricks update` only goes forward.")
+    return None if found == present else found
