@@ -139,3 +139,17 @@ def split(words: list[str]) -> tuple[list[str], Path]:
     if not names:
         raise typer.BadParameter("name a technique; `tricks list` shows them")
     return names, folder
+
+
+def status(folder: Folder = Path()) -> None:
+    """Show a project's version and answers, what its owner changed, conflicts left, and whether there is news."""
+    from generator import existing, outcome, standing, versions
+    from generator.cli import plain_errors
+
+    with plain_errors():
+        project = existing.read(folder)
+        with versions.origin(project.address) as origin:
+            found = standing.stand(project, origin, patience=10)
+        outcome.show_standing(project, found)
+        if found.conflicts:
+            raise typer.Exit(UNRESOLVED)

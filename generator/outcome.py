@@ -8,14 +8,16 @@ import typer
 
 from generator.applying import Step
 from generator.changing import Change, difference
+from generator.existing import Project
 from generator.merging import Conflict
+from generator.standing import Standing, describe
 
 
 def preview(change: Change) -> None:
     """The difference that would be made, and on standard error what else there is to know."""
     typer.echo(difference(change.project.place, change.steps, sys.stdout.isatty()), nl=False)
     typer.echo(f"{summary(change.steps)}. Nothing was written.", err=True)
-    explain(change, would="would ")
+    explain(change, would=True)
 
 
 def show(change: Change) -> None:
@@ -46,18 +48,16 @@ def summary(steps: list[Step]) -> str:
     return f"Files: {', '.join(counts) or 'none changed'}"
 
 
-def explain(change: Change, would: str = "") -> None:
+def explain(change: Change, would: bool = False) -> None:
     """Notes and conflicts, with how to resolve them."""
     for note in change.merged.notes:
         typer.echo(f"Note: {note}", err=True)
     conflicts = change.merged.conflicts
     if not conflicts:
         return
-    count = f"{len(conflicts)} conflict{'s' * (len(conflicts) > 1)}"
-    typer.secho(f"{count}{' there would be' if would else ''}:", fg=typer.colors.RED, err=True)
-    for conflict in conflicts:
-        for line in lines(conflict):
-            typer.echo(f"  {line}", err=True)
+    typer.secho("There would be conflicts:" if would else "Conflicts:", fg=typer.colors.RED, err=True)
+    for line in (line for conflict in conflicts for line in lines(conflict)):
+        typer.echo(f"  {line}", err=True)
     if not would:
         typer.echo(
             "Edit each place to what it should be and take the markers out (or `git rm` a file that you do not keep), "
@@ -70,3 +70,29 @@ def lines(conflict: Conflict) -> list[str]:
     if not conflict.places:
         return [f"{conflict.path}: {conflict.reason}."]
     return [f"{conflict.path}:{first}-{last}: {conflict.reason}" for first, last in conflict.places]
+
+
+def show_standing(project: Project, found: Standing) -> None:
+    """What `tricks status` prints."""
+    news = f"; {found.newer} is out: `tricks update`" if found.newer else ""
+    typer.echo(f"Made from {project.address} at {project.version}{news}.")
+    for line in describe(project.answers):
+        typer.echo(f"  {line}")
+    if found.edits:
+        typer.echo("Changed by you:")
+    for edit in found.edits:
+        if not edit.now:
+            typer.echo(f"  {edit.path}: deleted")
+        else:
+            name = edit.path if edit.now == edit.path else f"{edit.path} -> {edit.now}"
+            typer.echo(f"  {name}: +{edit.added} -{edit.removed}")
+    if found.own_files:
+        typer.echo(f"Files of your own: {found.own_files}.")
+    if found.undoable:
+        typer.echo(f"`tricks undo` takes back `tricks {found.undoable}`.")
+    for sentence in found.untold:
+        typer.echo(sentence, err=True)
+    if found.conflicts:
+        typer.secho("Conflicts left:", fg=typer.colors.RED)
+        for conflict in found.conflicts:
+            typer.echo(f"  {conflict}")
