@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from generator import UserError, __version__, cli_change
+from generator import UserError, __version__, cli_change, cli_look
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -132,6 +132,12 @@ def new(
             raise typer.Exit(training.train(dest))
 
 
+app.command("list")(cli_look.list_techniques)
+app.command()(cli_look.explain)
+app.command()(cli_look.show)
+# What it does not know are the options of the command whose difference is wanted.
+app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(cli_look.diff)
+app.command()(cli_look.doctor)
 app.command()(cli_change.add)
 app.command()(cli_change.remove)
 app.command("set")(cli_change.set_answers)
