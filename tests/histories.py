@@ -87,6 +87,13 @@ class Owner:
     gone_lines: dict[str, Counter[str]] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     renamed: dict[str, str] = field(default_factory=dict)
+    count: int = 0
+
+    def wrote(self, line: str) -> bool:
+        return line.startswith("# owner ")
+
+    def has_edited(self, path: str) -> bool:
+        return path in self.gone_lines or any(insertion.path == path for insertion in self.insertions)
 
     def text(self, path: str) -> str:
         return self.store.read([self.files[path].oid])[self.files[path].oid].decode()
@@ -106,38 +113,48 @@ def start(store: Store, renderer: Renderer, answers: Answers) -> Owner:
 def edit(
     owner: Owner, renderer: Renderer, answers: Answers, others: list[dict[str, str]], data: st.DataObject
 ) -> None:
-    """One to six random edits of files as generated, half of them where other renderings differ."""
-    lines = renderer.lines(answers)
-    paths = sorted(path for path in lines if path != ANSWERS)
-    used: set[tuple[str, int]] = set()
-    changes: dict[str, list[tuple[int, str, str]]] = {}
-    for number in range(data.draw(st.integers(1, 6), label="edits")):
+    """One to six random edits of a project, half of them where other renderings differ from it."""
+    lines = present(owner, renderer, answers)
+    changes: dict[str, dict[int, tuple[str, str]]] = {}
+    for _ in range(data.draw(st.integers(1, 6), label="edits")):
         kind = data.draw(st.sampled_from(["insert", "insert", "change", "change", "delete", "rename", "drop"]))
-        path = data.draw(st.sampled_from(paths), label="file")
-        if path in owner.deleted or path in owner.renamed:
-            continue
-        if kind == "drop" and path not in changes:
-            owner.deleted.add(path)
-            del owner.files[path]
-            continue
-        if kind == "rename":
-            folder, slash, name = path.rpartition("/")
-            new_name = data.draw(st.sampled_from([f"{folder}{slash}own_{name}", f"own/{name}"]))
-            owner.renamed[path] = new_name
-            owner.files[new_name] = owner.files.pop(path)
-            continue
-        texts = [other[path].split("\n") for other in others if path in other]
-        hot = sorted(boundaries([line.text for line in lines[path]], texts))
-        anywhere = st.integers(0, len(lines[path]) - 2)
-        place = data.draw(st.sampled_from(hot) | anywhere if hot else anywhere, label="line")
-        if (path, place) in used:
-            continue
-        used.add((path, place))
-        changes.setdefault(path, []).append((place, kind, f"# {'owner' if kind == 'insert' else 'changed'} {number}"))
-    for path, todo in changes.items():
+        path = data.draw(st.sampled_from(sorted(lines)), label="file")
         if path in owner.deleted:
             continue
-        apply_edits(owner, path, lines[path], sorted(todo))
+        here = owner.renamed.get(path, path)
+        if kind == "drop" and path not in changes and not owner.has_edited(path):
+            owner.deleted.add(path)
+            owner.renamed.pop(path, None)
+            del owner.files[here]
+        elif kind == "rename" and path not in owner.renamed:
+            folder, slash, name = path.rpartition("/")
+            owner.renamed[path] = data.draw(st.sampled_from([f"{folder}{slash}own_{name}", f"own/{name}"]))
+            owner.files[owner.renamed[path]] = owner.files.pop(path)
+        elif kind in ("insert", "change", "delete"):
+            texts = [other[path].split("\n") for other in others if path in other]
+            hot = sorted(boundaries([line.text for line in lines[path]], texts))
+            anywhere = st.integers(0, len(lines[path]) - 2)
+            place = data.draw(st.sampled_from(hot) | anywhere if hot else anywhere, label="line")
+            if place not in changes.get(path, {}) and (kind == "insert" or not owner.wrote(lines[path][place].text)):
+                owner.count += 1
+                changes.setdefault(path, {})[place] = (kind, f"# owner {owner.count}, {kind}")
+    for path, todo in changes.items():
+        if path not in owner.deleted:
+            apply_edits(owner, path, lines[path], todo)
+
+
+def present(owner: Owner, renderer: Renderer, answers: Answers) -> dict[str, list[Line]]:
+    """The lines of a project without conflicts, with their tags where there is no doubt about them."""
+    found = {}
+    for path, lines in renderer.lines(answers).items():
+        if path in owner.deleted or path == ANSWERS:
+            continue
+        texts = owner.text(owner.renamed.get(path, path)).split("\n")
+        kept = [text for text in texts if not owner.wrote(text)]
+        places = zip(align(kept, lines), align(kept[::-1], lines[::-1])[::-1], strict=True)
+        tags = iter([lines[first].tag if first == len(lines) - 1 - last else None for first, last in places])
+        found[path] = [Line(text, None if owner.wrote(text) else next(tags)) for text in texts]
+    return found
 
 
 def boundaries(lines: list[str], others: list[list[str]]) -> set[int]:
@@ -150,26 +167,19 @@ def boundaries(lines: list[str], others: list[list[str]]) -> set[int]:
     return found
 
 
-def apply_edits(owner: Owner, path: str, lines: list[Line], todo: list[tuple[int, str, str]]) -> None:
-    here = owner.renamed.get(path, path)
+def apply_edits(owner: Owner, path: str, lines: list[Line], todo: dict[int, tuple[str, str]]) -> None:
     result: list[str] = []
-    by_place = {place: (kind, text) for place, kind, text in todo}
     for index, line in enumerate(lines):
-        kind, text = by_place.get(index, ("", ""))
-        if kind == "insert":
-            owner.insertions.append(
-                Insertion(path, text, nearest(lines[:index][::-1]), nearest(lines[index:]))
-            )
-            result += [text, line.text]
-        elif kind in ("change", "delete"):
+        kind, text = todo.get(index, ("", ""))
+        if kind in ("insert", "change"):
+            below = lines[index:] if kind == "insert" else lines[index + 1 :]
+            owner.insertions.append(Insertion(path, text, nearest(lines[:index][::-1]), nearest(below)))
+            result.append(text)
+        if kind in ("change", "delete"):
             owner.gone_lines.setdefault(path, Counter())[line.text] += 1
-            if kind == "change":
-                above, below = nearest(lines[:index][::-1]), nearest(lines[index + 1 :])
-                owner.insertions.append(Insertion(path, text, above, below))
-                result.append(text)
         else:
             result.append(line.text)
-    owner.write(here, "\n".join(result))
+    owner.write(owner.renamed.get(path, path), "\n".join(result))
 
 
 def nearest(lines: list[Line]) -> int | None:
@@ -206,17 +216,17 @@ def check_is_generated_plus_edits(owner: Owner, renderer: Renderer, answers: Ans
             continue
         own = {insertion.text: insertion for insertion in owner.insertions if insertion.path == path}
         result = owner.text(owner.renamed.get(path, path)).split("\n")
-        kept = [line for line in result if line not in own]
+        kept = [line for line in result if not owner.wrote(line)]
         missing = Counter(line.text for line in lines) - Counter(kept)
         assert missing <= owner.gone_lines.get(path, Counter()), f"{path} lacks {missing}"
         first = align(kept, lines)
         last = [len(lines) - 1 - index for index in align(kept[::-1], lines[::-1])][::-1]
         seen = 0
         for line in result:
-            if line not in own:
+            if not owner.wrote(line):
                 seen += 1
                 continue
-            edit_there = own[line]
+            edit_there = own[line]  # fails for a line that belongs to another file
             tags_above = [tag for index in first[:seen] if (tag := lines[index].tag) is not None]
             tags_below = [tag for index in last[seen:] if (tag := lines[index].tag) is not None]
             if edit_there.below is not None and tags_above:
@@ -260,6 +270,7 @@ def copy(owner: Owner) -> Owner:
         owner,
         files=dict(owner.files),
         insertions=list(owner.insertions),
+        gone_lines={path: Counter(lines) for path, lines in owner.gone_lines.items()},
         deleted=set(owner.deleted),
         renamed=dict(owner.renamed),
     )

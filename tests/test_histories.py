@@ -62,8 +62,9 @@ def test_a_path_of_choices_gives_what_the_last_generates_plus_the_edits(
     task = data.draw(TASKS)
     path = data.draw(st.lists(choices(task), min_size=2, max_size=4), label="choices")
     owner = start(store, renderer, path[0])
-    edit(owner, renderer, path[0], [renderer.texts(choice) for choice in path[1:]], data)
     for before, after in zip(path[:-1], path[1:], strict=True):
+        if before is path[0] or data.draw(st.booleans(), label="goes on editing"):
+            edit(owner, renderer, before, [renderer.texts(choice) for choice in path], data)
         untouched = {name: owner.files.get(name) for name in OWNERS_FILES}
         merged = switch(owner, renderer, before, renderer, after)
         assert {name: owner.files.get(name) for name in OWNERS_FILES} == untouched
