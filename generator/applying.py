@@ -53,7 +53,9 @@ def check_room(place: Place, todo: list[Step]) -> None:
         if barred or os.path.lexists(target):
             blocked.append(str((barred[-1] if barred else target).relative_to(place.folder)))
     if blocked:
-        raise UserError(f"{some(sorted(set(blocked)))} would be written over: rename or remove what stands there first.")
+        raise UserError(
+            f"{some(sorted(set(blocked)))} would be written over: rename or remove what stands there first."
+        )
 
 
 def apply(place: Place, todo: list[Step], command: str) -> None:
@@ -102,7 +104,7 @@ def take_back(place: Place, force: bool = False) -> tuple[str, list[str]]:
         if edited:
             raise UserError(
                 f"{some(edited)} {'was' if len(edited) == 1 else 'were'} edited since `tricks {record['command']}`: "
-                "undo would lose that. Stash those edits, or give them up by `git checkout HEAD -- FILE`, and undo again."
+                "undo would lose that. Stash it, or give it up by `git checkout HEAD -- FILE`, and undo again."
             )
     _remove(place, [path for path, file in files.items() if file["before"] is None])
     for path, file in files.items():

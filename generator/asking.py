@@ -14,9 +14,7 @@ from generator.rendering import Template
 Answers = dict[str, Any]
 
 
-def completion(
-    pairs: list[str], defaults: bool
-) -> Callable[[Template, Mapping[str, Question], Answers], Answers]:
+def completion(pairs: list[str], defaults: bool) -> Callable[[Template, Mapping[str, Question], Answers], Answers]:
     """Answers what is open from `KEY=VALUE` pairs, then by asking; with `defaults` nothing is asked."""
 
     def complete(template: Template, known: Mapping[str, Question], answers: Answers) -> Answers:

@@ -20,7 +20,7 @@ def list_techniques() -> None:
 
     known = questions.load(source.copier_yml())
     presets = questions.presets(known)
-    width = max(map(len, known["techniques"].choices)) + 2
+    width = max(map(len, [*known["techniques"].choices, *questions.asked(known)])) + 2
     typer.echo("Techniques (`tricks explain NAME` tells more):")
     for name, line in known["techniques"].choices.items():
         typer.echo(f"  {name:{width}}{line.partition(': ')[2]}")
@@ -48,8 +48,8 @@ def explain(
 
 
 def describe(found: Technique) -> None:
-    typer.secho(found.name, bold=True)
-    typer.echo(f"{found.about}\n\nWhen: {found.when}.\nCosts: {found.costs}")
+    typer.secho(f"{found.name}: {found.summary}", bold=True)
+    typer.echo(f"\n{found.about}\n\nPick it: {found.when}.\nCosts: {found.costs}")
     for question in found.asks:
         typer.echo(f"\n{question.help} ({question.name})")
         for line in question.choices.values():

@@ -49,7 +49,9 @@ def probe(python: str, project: Path) -> dict[str, Any]:
             [python, str(PROBE)], cwd=project, env=environment, capture_output=True, text=True, timeout=300
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UserError(f"{python} could not be asked ({error}): name a Python that has PyTorch by --python.") from error
+        raise UserError(
+            f"{python} could not be asked ({error}): name a Python that has PyTorch by --python."
+        ) from error
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         if "No module named 'torch'" in reason:

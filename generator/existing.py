@@ -102,7 +102,8 @@ def check_clean(project: Project) -> None:
     ]
     if left:
         raise UserError(
-            f"There are conflicts left in {some(left)}: resolve them and commit, or take the change back by `tricks undo`."
+            f"There are conflicts left in {some(left)}: resolve them and commit, or take the change back by"
+            " `tricks undo`."
         )
     status = git(place.folder, "status", "--porcelain", "-z", "--untracked-files=no", "--no-renames", "--", ".")
     changed = [os.fsdecode(row[3:]).removeprefix(place.prefix) for row in status.split(b"\0")[:-1]]

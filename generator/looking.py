@@ -32,6 +32,7 @@ class Technique:
     """A technique with what it adds to a project that has no other."""
 
     name: str
+    summary: str
     when: str
     about: str
     costs: str
@@ -83,12 +84,13 @@ def technique(template: Template, name: str) -> Technique:
     before, after = texts(template, without), texts(template, with_it)
     new_questions = template.answer(with_it).recorded.keys() - template.answer(without).recorded.keys()
     told = template.config.get("_tricks", {}).get("techniques", {}).get(name, {})
-    _, _, line = known["techniques"].choices[name].partition(": ")
+    summary, _, when = known["techniques"].choices[name].partition(": ")[2].partition("; ")
     shared = [path for path in after if path in before and path.endswith(".py") and not path.startswith("tests/")]
     old_knobs = knobs(before)
     return Technique(
         name=name,
-        when=line,
+        summary=summary,
+        when=when,
         about=told.get("about", ""),
         costs=told.get("costs", ""),
         asks=[question for question in known.values() if question.name in new_questions],
@@ -126,10 +128,10 @@ def _knobs(classes: Mapping[str, ast.ClassDef], name: str, prefix: str) -> Itera
 
 def difference(before: Texts, after: Texts) -> str:
     """The unified difference of two projects."""
-    parts = []
+    parts: list[str] = []
     for path in sorted(before.keys() | after.keys()):
-        sides = (before.get(path, ""), after.get(path, ""))
-        names = (f"a/{path}" if path in before else "/dev/null", f"b/{path}" if path in after else "/dev/null")
-        lines = (side.splitlines(keepends=True) for side in sides)
-        parts += difflib.unified_diff(*lines, *names)
+        old, new = (side.get(path, "").splitlines(keepends=True) for side in (before, after))
+        old_name = f"a/{path}" if path in before else "/dev/null"
+        new_name = f"b/{path}" if path in after else "/dev/null"
+        parts += difflib.unified_diff(old, new, old_name, new_name)
     return "".join(parts)

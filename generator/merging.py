@@ -1,7 +1,7 @@
 """The three-way merge: from the old rendering to the new one, with what the owner made of the old.
 
-Which file is which is decided here, by name; only a file that both sides changed reaches git's merge, which then decides
-nothing but the lines. docs/changing-a-project.md says what comes out in every case.
+Which file is which is decided here, by name; only a file that both sides changed reaches git's merge, which then
+decides nothing but the lines. docs/changing-a-project.md says what comes out in every case.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def explain(change: Change, would: bool = False) -> None:
     if not would:
         typer.echo(
             "Edit each place to what it should be and take the markers out (or `git rm` a file that you do not keep), "
-            "then `git add` the file and commit. `tricks status` shows what is left; `tricks undo` takes all of it back.",
+            "then `git add` the file and commit. `tricks status` shows what is left, `tricks undo` takes it all back.",
             err=True,
         )
 

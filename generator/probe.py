@@ -1,4 +1,4 @@
-"""Run by `tricks doctor` with the Python that trains, in a project that has every technique. Prints one line of JSON."""
+"""Run by `tricks doctor` with the Python that trains, in a project with every technique. Prints a line of JSON."""
 
 import contextlib
 import importlib.util
@@ -7,13 +7,13 @@ import json
 import platform
 import sys
 
-sys.path.insert(0, "")  # the project
+sys.path[0] = ""  # the project instead of this file's folder
 
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
-from amp import best_dtype  # type: ignore[import-not-found]  # noqa: E402
-from compiling import works  # type: ignore[import-not-found]  # noqa: E402
-from device import find_device  # type: ignore[import-not-found]  # noqa: E402
+import torch
+import torch.distributed as dist
+from amp import best_dtype  # type: ignore[import-not-found]
+from compiling import works  # type: ignore[import-not-found]
+from device import find_device  # type: ignore[import-not-found]
 
 
 def missing(*packages: str) -> list[str]:

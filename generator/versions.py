@@ -198,7 +198,7 @@ def resolve(repository: Path, revision: str) -> str | None:
 
 
 def number(version: str) -> tuple[tuple[int, ...], int]:
-    """v1.2.3, and the commits since then where `git describe` appends them, to compare; of what is no release ((), 0)."""
+    """v1.2.3 and the commits since, as `git describe` has it, to compare; ((), 0) of what is no release."""
     found = re.fullmatch(r"v?(\d+(?:\.\d+)*)(?:-(\d+)-g[0-9a-f]+)?", version)
     return (tuple(map(int, found[1].split("."))), int(found[2] or 0)) if found else ((), 0)
 

@@ -1,7 +1,7 @@
 """Projects that live on: an owner's random edits, the merges of the tool, and what must be true of the result.
 
-`tags` know from which line of the template each generated line comes, so that the place of an edit can be checked where the
-same line stands in many places.
+Tags tell from which line of the template each generated line comes, so that the place of an edit can be checked where
+the same line stands in many places.
 """
 
 from __future__ import annotations
@@ -110,9 +110,7 @@ def start(store: Store, renderer: Renderer, answers: Answers) -> Owner:
     return Owner(store, {path: store.add_blob(text.encode()) for path, text in texts.items()})
 
 
-def edit(
-    owner: Owner, renderer: Renderer, answers: Answers, others: list[dict[str, str]], data: st.DataObject
-) -> None:
+def edit(owner: Owner, renderer: Renderer, answers: Answers, others: list[dict[str, str]], data: st.DataObject) -> None:
     """One to six random edits of a project, half of them where other renderings differ from it."""
     lines = present(owner, renderer, answers)
     changes: dict[str, dict[int, tuple[str, str]]] = {}

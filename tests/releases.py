@@ -13,6 +13,28 @@ from pathlib import Path
 from tests.conftest import copy_sources
 
 VERSIONS = ["v1.0.0", "v1.1.0", "v1.2.0"]
+VALUE = '    "value: cut each element": value\n'
+DERIVED = "# --------------------------------------------------------- derived values"
+NEW_QUESTIONS = """\
+decay_shape:
+  type: str
+  help: Shape of the average
+  when: "{{ 'ema' in techniques }}"
+  default: constant
+  choices: [constant, rising]
+
+licence:
+  type: str
+  help: Licence of the project
+  default: none
+  choices: [none, MIT]
+
+ema:
+  type: bool
+  when: false
+  default: "{{ 'ema' in techniques }}"
+
+"""
 
 
 def make(version: str, folder: Path) -> Path:
@@ -57,16 +79,10 @@ def first_release(folder: Path) -> None:
     block = re.search(r"^techniques:\n(?:  .*\n|\n)*?  choices:\n(?:    .*\n)+", text, re.MULTILINE)
     assert block is not None
     text = text.replace(block[0], block[0] + '    "ema: averaged weights; when the last ones jump": ema\n')
-    text = text.replace(
-        "# --------------------------------------------------------- derived values",
-        'decay_shape:\n  type: str\n  help: Shape of the average\n  when: "{{ \'ema\' in techniques }}"\n  default: constant\n'
-        "  choices:\n    - constant\n    - rising\n\n"
-        "licence:\n  type: str\n  help: Licence of the project\n  default: none\n  choices:\n    - none\n    - MIT\n\n"
-        'ema:\n  type: bool\n  when: false\n  default: "{{ \'ema\' in techniques }}"\n\n'
-        "# --------------------------------------------------------- derived values",
-    )
+    assert VALUE in text and DERIVED in text
+    text = text.replace(DERIVED, NEW_QUESTIONS + DERIVED)
     # A new value of an old question.
-    text = text.replace('    "value: cut each element": value\n', '    "value: cut each element": value\n    "sign: its sign": sign\n')
+    text = text.replace(VALUE, VALUE + '    "sign: its sign": sign\n')
     text = text.replace("  - /tasks\n", "  - /tasks\n  - \"{{ '' if ema | default(false) else '/ema.py' }}\"\n")
     questions.write_text(text, encoding="utf-8", newline="")
     (template / "ema.py").write_text('"""Averaged weights ({{ decay_shape }})."""\n\nDECAY = 0.999\n', encoding="utf-8")
