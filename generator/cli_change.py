@@ -131,7 +131,7 @@ def split(words: list[str]) -> tuple[list[str], Path]:
     """Techniques, and the project's folder: a last word that is no technique but a path or a folder."""
     last = words[-1]
     is_folder = "/" in last or "\\" in last or last in (".", "..") or Path(last).is_dir()
-    if is_folder and not complete_techniques(last):
+    if is_folder and last not in complete_techniques(last):
         words, folder = words[:-1], Path(last)
     else:
         folder = Path()

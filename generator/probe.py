@@ -7,7 +7,7 @@ import json
 import platform
 import sys
 
-sys.path[0] = ""  # the project instead of this file's folder
+sys.path.insert(0, "")  # the project
 
 import torch
 import torch.distributed as dist
