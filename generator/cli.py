@@ -10,11 +10,36 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from generator import UserError, __version__, cli_change, cli_look
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+class Quick:
+    """typer imports pydantic, a fifth of a second, for every option that is left at None: --help is False instead."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.default = False
+        return option
+
+
+class QuickCommand(Quick, TyperCommand):
+    """A command without options of its own."""
+
+
+class Commands(Quick, TyperGroup):
+    """Does without the options of completion where a command is called."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and not args[0].startswith("-"):
+            completion = ("install_completion", "show_completion")
+            self.params = [option for option in self.params if option.name not in completion]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 def main() -> None:
@@ -132,7 +157,7 @@ def new(
             raise typer.Exit(training.train(dest))
 
 
-app.command("list")(cli_look.list_techniques)
+app.command("list", cls=QuickCommand)(cli_look.list_techniques)
 app.command()(cli_look.explain)
 app.command()(cli_look.show)
 # What it does not know are the options of the command whose difference is wanted.

@@ -39,8 +39,16 @@ def insert(path: Path, before: str, line: str) -> None:
 
 def state(project: Path) -> tuple[Any, ...]:
     """All that a command could change: contents, modes, index, references."""
-    modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in sorted(project.rglob("*")) if ".git" not in path.parts}
-    return tree(project), modes, git(project, "ls-files", "--stage"), git(project, "for-each-ref"), git(project, "stash", "list")
+    modes = {
+        path: stat.S_IMODE(path.lstat().st_mode) for path in sorted(project.rglob("*")) if ".git" not in path.parts
+    }
+    return (
+        tree(project),
+        modes,
+        git(project, "ls-files", "--stage"),
+        git(project, "for-each-ref"),
+        git(project, "stash", "list"),
+    )
 
 
 def test_add_gives_what_the_new_choice_generates(tricks: Run, project: Project, checkout: Path) -> None:
@@ -76,7 +84,9 @@ def test_edits_stay_and_undo_takes_back_exactly_the_change(tricks: Run, project:
     assert "README.md: you deleted it" in result.output
     assert "# mine\n" in (folder / "train.py").read_text(encoding="utf-8")
     assert "distributed" in (folder / "running.py").read_text(encoding="utf-8")
-    assert (folder / "amp.py").stat().st_mode & 0o111 and "all_gather" in (folder / "amp.py").read_text(encoding="utf-8")
+    assert (folder / "amp.py").stat().st_mode & 0o111 and "all_gather" in (folder / "amp.py").read_text(
+        encoding="utf-8"
+    )
     assert not (folder / "README.md").exists() and (folder / "model.py").read_bytes().startswith(b"# caf\xe9")
     result = tricks("undo", "p")
     assert result.exit_code == 0 and state(folder) == before
@@ -200,7 +210,10 @@ def test_a_project_in_a_folder_of_a_repository(tricks: Run, tmp_path: Path) -> N
     assert (folder / "distributed.py").is_file() and not (top / "distributed.py").exists()
     assert "# mine" in (folder / "train.py").read_text(encoding="utf-8")
     assert git(top, "diff", "--name-only") == "other/train.py"
-    assert all(name.startswith("my projects/数字/") for name in git(top, "diff", "--cached", "--name-only", "-z").split("\0")[:-1])
+    assert all(
+        name.startswith("my projects/数字/")
+        for name in git(top, "diff", "--cached", "--name-only", "-z").split("\0")[:-1]
+    )
     assert tricks("status", str(folder)).exit_code == 0
     assert tricks("undo", str(folder)).exit_code == 0
     assert (tree(top), git(top, "ls-files", "--stage")) == before
