@@ -10,7 +10,7 @@ from typing import Any
 import copier
 import pytest
 
-from generator import versions
+from generator import source, versions
 from generator.rendering import Template, write
 from tests import releases
 from tests.conftest import answers, commit, git, tree
@@ -218,3 +218,27 @@ def test_plain_copier_update_gives_the_same_where_the_merge_is_clean(
 )
 def test_numbers(version: str, numbers: tuple[Any, ...]) -> None:
     assert versions.number(version) == numbers
+
+
+def test_the_installed_package_needs_no_network(
+    tricks: Run, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = shutil.copytree(checkout, tmp_path / "bundle", ignore=shutil.ignore_patterns(".git"))
+    monkeypatch.setattr(source, "BUNDLE", Path(bundle))
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_, **__: tmp_path / "cache")
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "none")
+    assert tricks("new", "p", "--defaults").exit_code == 0
+    folder = Path("p")
+    commit(folder)
+    before = tree(folder)
+    assert answers(folder)["_src_path"] == source.PUBLIC_SOURCE
+    assert tricks("add", "ddp", "p").exit_code == 0 and tricks("undo", "p").exit_code == 0
+    assert tree(folder) == before
+    status = tricks("status", "p")
+    assert (
+        status.exit_code == 0 and "is not known: The template gh:" in status.output and "Changed" not in status.output
+    )
+    result = tricks("update", "p")
+    assert result.exit_code == 1 and "gone or cannot be reached" in result.output and result.output.count("\n") == 1
+    assert "Nothing to update" in tricks("update", "p", "--to", versions.INSTALLED).output
+    assert list((tmp_path / "cache").iterdir()) == []
