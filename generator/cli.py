@@ -53,10 +53,14 @@ def main() -> None:
 @contextmanager
 def plain_errors() -> Iterator[None]:
     """Turns an error of the person at the keyboard into one sentence, and Ctrl-C into exit status 130."""
+    from generator.git import GitError
     from generator.project import Interrupted
 
     try:
         yield
+    except GitError as error:
+        typer.secho(f"Error: git failed, and nothing was changed: {error}.", fg=typer.colors.RED, err=True)
+        raise typer.Exit(1) from None
     except UserError as error:
         typer.secho(f"Error: {error}", fg=typer.colors.RED, err=True)
         raise typer.Exit(1) from None
