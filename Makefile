@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test histories lint format golden clean
+.PHONY: demo test histories lint format golden mutants clean
 
 # Enough to generate a project and to train it.
 .venv/project: pyproject.toml
@@ -43,6 +43,10 @@ format: .venv/dev
 # The three projects under review in tests/golden, rendered anew.
 golden: .venv/dev
 	$(BIN)/python -m tests.golden
+
+# Breaks every technique on purpose, some eighty times: the proofs of the generated project must notice each.
+mutants: .venv/dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants
 
 clean:
 	rm -rf build .venv

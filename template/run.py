@@ -1,5 +1,6 @@
 """A run: what it was told, what it changes, and where it stands."""
 
+import random
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,12 +74,12 @@ class Run:
 
 def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_epoch: int) -> Run:
     """A run before its first step."""
-    torch.manual_seed(config.seed)
+    seed_generators(config.seed)
     model = build_model(info).to(device)
     # {% if ddp %}
     replica = distributed.wrap(model, config.ddp)
     # Dropout must not fall on the same places on every rank.
-    torch.manual_seed(config.seed + distributed.rank())
+    seed_generators(config.seed + distributed.rank())
     # {% endif %}
     # {% if compile %}
     compile_model(model, config.compile, device)
@@ -118,6 +119,12 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
         # {% endif %}
         progress=Progress(total_steps=total_steps),
     )
+
+
+def seed_generators(seed: int) -> None:
+    """The generators that a model or its owner's code may use; the order of the samples has one of its own."""
+    torch.manual_seed(seed)
+    random.seed(seed)
 
 
 def learning_rates(optimizer: torch.optim.Optimizer) -> dict[str, float]:

@@ -89,7 +89,14 @@ def test_torchrun_and_plain_python(render: Callable[..., Path], tmp_path: Path) 
     assert alone.returncode == 0, alone.stderr
     two, one = rows(tmp_path / "two"), rows(tmp_path / "one")
     assert [row["step"] for row in two] == [row["step"] for row in one]
-    assert two[-1]["val_loss"] == pytest.approx(one[-1]["val_loss"], rel=1e-4)
+    for name in ("val_loss", "train_loss"):
+        assert two[-1][name] == pytest.approx(one[-1][name], rel=1e-4)
+
+
+def test_aotinductor_package_is_compiled_and_loads_elsewhere(render: Callable[..., Path]) -> None:
+    project = render(techniques=["export"], export_formats=["aotinductor"])
+    done = run(project, "-m", "pytest", "tests/test_export.py", timeout=400)
+    assert done.returncode == 0, done.stdout
 
 
 def test_spawned_workers(render: Callable[..., Path], photos: Path, tmp_path: Path) -> None:

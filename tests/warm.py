@@ -8,9 +8,12 @@ import contextlib
 import multiprocessing
 import os
 import runpy
+import socket
 import sys
+import time
 from collections.abc import Iterator
 from multiprocessing import forkserver
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -32,6 +35,27 @@ def prove(folder: Path, *arguments: str, timeout: float = 300) -> tuple[int, str
     return child(_pytest, folder, arguments, timeout)
 
 
+def ranks(folder: Path, *arguments: tuple[str, ...], timeout: float = 120) -> list[tuple[int, str]]:
+    """`python train.py` as one process per tuple of arguments, joined as torchrun would; exit code and output of each.
+
+    Unlike torchrun it lets each process end by itself.
+    """
+    number = str(len(arguments))
+    shared = {"WORLD_SIZE": number, "LOCAL_WORLD_SIZE": number, "MASTER_PORT": free_port()}
+    processes = []
+    for rank, own in enumerate(arguments):
+        variables = shared | {"MASTER_ADDR": "127.0.0.1", "RANK": str(rank), "LOCAL_RANK": str(rank)}
+        processes.append(begin(_rank, folder, ("train.py", *own), f"{folder.name}-{rank}", variables))
+    deadline = time.monotonic() + timeout
+    return [end(process, log, deadline - time.monotonic()) for process, log in processes]
+
+
+def free_port() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return str(free.getsockname()[1])
+
+
 def start_server() -> None:
     """Starts the fork server with this repository on its path, which Python 3.11's server does not take over."""
     before = os.environ.get("PYTHONPATH")
@@ -45,15 +69,27 @@ def start_server() -> None:
 
 
 def child(function: object, folder: Path, arguments: tuple[str, ...], timeout: float) -> tuple[int, str]:
+    return end(*begin(function, folder, arguments, folder.name), timeout)
+
+
+def begin(
+    function: object, folder: Path, arguments: tuple[str, ...], name: str, *more: object
+) -> tuple[ForkServerProcess, Path]:
+    """A process that runs, and the file that its output goes to."""
     start_server()
-    log = folder.parent / f"{folder.name}.log"
-    process = CONTEXT.Process(target=function, args=(folder, arguments, log))
+    log = folder.parent / f"{name}.log"
+    process = CONTEXT.Process(target=function, args=(folder, arguments, log, *more))
     process.start()
-    process.join(timeout)
+    return process, log
+
+
+def end(process: ForkServerProcess, log: Path, timeout: float) -> tuple[int, str]:
+    """Exit code and output; a process that runs on is killed, and its code is -1."""
+    process.join(max(timeout, 0))
     if process.exitcode is None:
         process.kill()
         process.join()
-        return -1, f"still running after {timeout:.0f} s\n{log.read_text(errors='replace')}"
+        return -1, f"still running at its time limit\n{log.read_text(errors='replace')}"
     return process.exitcode, log.read_text(errors="replace")
 
 
@@ -81,6 +117,11 @@ def _script(folder: Path, arguments: tuple[str, ...], log: Path) -> None:
     with _inside(folder, log):
         sys.argv = list(arguments)
         runpy.run_path(arguments[0], run_name="__main__")
+
+
+def _rank(folder: Path, arguments: tuple[str, ...], log: Path, variables: dict[str, str]) -> None:
+    os.environ.update(variables)
+    _script(folder, arguments, log)
 
 
 def _pytest(folder: Path, arguments: tuple[str, ...], log: Path) -> None:

@@ -10,6 +10,7 @@ from conftest import parameters
 # {% filter regex_replace("\n+", "\n") %}
 import train
 from amp import AmpConfig
+from checkpoint import restore
 
 # {% if clipping %}
 from clipping import ClippingConfig
@@ -84,6 +85,14 @@ def test_gradient_follows_full_precision(
     assert norms[1] == pytest.approx(norms[0], rel=bound)
     gradients = [torch.cat([p.grad.flatten() for p in run.model.parameters()]) for run in (full, mixed)]
     assert float((gradients[0] - gradients[1]).norm() / gradients[0].norm()) < bound
+
+
+def test_scale_survives_a_resume(begin: Callable[..., Run], micro: Callable[[int, int], MicroBatch]) -> None:
+    run, resumed = begin(amp=AmpConfig("fp16")), begin(amp=AmpConfig("fp16"))
+    applied_step(run, micro)
+    run.scaler.update(run.scaler.get_scale() / 4)
+    restore({name: part.state_dict() for name, part in run.parts().items()}, resumed.parts())
+    assert resumed.scaler.state_dict() == run.scaler.state_dict()
 
 
 def test_only_fp16_is_scaled(begin: Callable[..., Run]) -> None:

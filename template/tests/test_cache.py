@@ -1,5 +1,6 @@
 """Cache: a later epoch loads nothing, the samples stay what they were, and memory stays inside the budget."""
 
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -57,12 +58,12 @@ def equal(batch: Any, other: Any) -> bool:
 def test_second_epoch_loads_nothing(counted: Counted, workers: int) -> None:
     source, samples = cached(counted, CacheConfig()), len(counted)
     counted.loads.zero_()
-    loader = Loader(source, 4, 0, LoaderConfig(workers=workers), CPU, shuffle=True)
-    for epoch in range(3):
-        for micro in loader.epoch(epoch):
-            assert equal(micro.batch, counted.source.fetch(micro.ids, epoch)), "the cache changes the samples"
-        assert counted.loads.tolist() == [1] * samples, "a sample is loaded once, by whichever worker"
-        assert source.hits() == (epoch * samples, samples)
+    with closing(Loader(source, 4, 0, LoaderConfig(workers=workers), CPU, shuffle=True)) as loader:
+        for epoch in range(3):
+            for micro in loader.epoch(epoch):
+                assert equal(micro.batch, counted.source.fetch(micro.ids, epoch)), "the cache changes the samples"
+            assert counted.loads.tolist() == [1] * samples, "a sample is loaded once, by whichever worker"
+            assert source.hits() == (epoch * samples, samples)
 
 
 def test_samples_stay_as_they_were(counted: Counted) -> None:

@@ -44,20 +44,20 @@ CPU = torch.device("cpu")
 pytestmark = pytest.mark.skipif(not SEPARABLE, reason="model.SEPARABLE is False: ranks are not one large batch")
 
 
-def global_config() -> Config:
-    """Eight samples in each micro-batch of all processes together."""
-    config = replace(small_config(), batch_size=8 // distributed.world_size())
+def global_config(size: int = 8) -> Config:
+    """So many samples in each micro-batch of all processes together."""
+    config = replace(small_config(), batch_size=size // distributed.world_size())
     # {% if accumulation %}
-    # 26 samples: a window of 8 + 8 + 8, and one of 2.
+    # 26 samples: a window of 8 + 8 + 5, and one of 5.
     return replace(config, accumulation=AccumulationConfig(3))
     # {% else %}
     return config
     # {% endif %}
 
 
-def trained(training: First, seen: list[int]) -> Run:
+def trained(training: First, size: int, seen: list[int]) -> Run:
     """Two epochs by hand, in eval mode; notes the ids of this process's own samples in the first."""
-    config = global_config()
+    config = global_config(size)
     run = build(config, training.info, CPU, steps_per_epoch=4)
     run.model.eval()
     loader = Loader(training, config.batch_size, 0, config.loader, CPU, shuffle=True)
@@ -93,10 +93,12 @@ def process(folder: Path) -> None:
     (folder / "started").touch()
     training, validation = few_samples()
     seen: list[int] = []
-    run = trained(training, seen)
+    run = trained(training, 8, seen)
     found: dict[str, Any] = {
         "parameters": distributed.all_gather(parameters(run)),
         "seen": distributed.all_gather(seen),
+        # Five samples, two at a time: in the last step the second process has none.
+        "idle": distributed.all_gather(parameters(trained(First(training, 5), 2, []))),
     }
     found["scores"] = scores(run, validation)
 
@@ -150,14 +152,15 @@ def alone() -> tuple[Run, list[int], dict[str, float]]:
     """The same in this one process."""
     training, validation = few_samples()
     seen: list[int] = []
-    run = trained(training, seen)
+    run = trained(training, 8, seen)
     return run, seen, scores(run, validation)
 
 
 def test_two_processes_train_like_one(found: dict[str, Any], alone: tuple[Run, list[int], dict[str, float]]) -> None:
-    first, second = found["parameters"]
-    assert torch.equal(first, second), "the ranks drift apart"
-    assert torch.allclose(first, parameters(alone[0]), rtol=0, atol=1e-10)
+    few = trained(First(few_samples()[0], 5), 2, [])
+    for (first, second), one in ((found["parameters"], alone[0]), (found["idle"], few)):
+        assert torch.equal(first, second), "the ranks drift apart"
+        assert torch.allclose(first, parameters(one), rtol=0, atol=1e-10)
 
 
 def test_samples_are_dealt_out_once(found: dict[str, Any], alone: tuple[Run, list[int], dict[str, float]]) -> None:

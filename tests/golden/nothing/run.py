@@ -1,5 +1,6 @@
 """A run: what it was told, what it changes, and where it stands."""
 
+import random
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +32,7 @@ class Run:
 
 def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_epoch: int) -> Run:
     """A run before its first step."""
-    torch.manual_seed(config.seed)
+    seed_generators(config.seed)
     model = build_model(info).to(device)
     parameters = [pair for pair in model.named_parameters() if pair[1].requires_grad]
     # One kernel for all parameters instead of a dozen for each.
@@ -45,6 +46,12 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
         optimizer=optimizer,
         progress=Progress(total_steps=total_steps),
     )
+
+
+def seed_generators(seed: int) -> None:
+    """The generators that a model or its owner's code may use; the order of the samples has one of its own."""
+    torch.manual_seed(seed)
+    random.seed(seed)
 
 
 def learning_rates(optimizer: torch.optim.Optimizer) -> dict[str, float]:

@@ -72,7 +72,7 @@ def save(
 def write(path: Path, content: dict[str, Any]) -> None:
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
         with unfinished.open("wb") as file:
             torch.save(content, file)
             file.flush()

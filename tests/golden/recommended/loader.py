@@ -84,7 +84,11 @@ class Loader:
         if not self.shuffle:
             return list(torch.arange(len(self.source)).split(size))
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
-        return list(torch.randperm(len(self.source), generator=generator).split(size))
+        parts = list(torch.randperm(len(self.source), generator=generator).split(size))
+        if len(parts) > 1:
+            # They share what is left: a lone sample would make the noisiest step, and none at all with batch norm.
+            parts[-2:] = torch.cat(parts[-2:]).tensor_split(2)
+        return parts
 
     def __len__(self) -> int:
         """Micro-batches in an epoch."""
@@ -149,8 +153,8 @@ def leave_signals(worker: int) -> None:
     """Ctrl-C and SIGTERM can reach every process of a run: workers go on until it has saved its checkpoint."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "alarm"):
-        # A worker that nobody closes still ends.
-        signal.signal(signal.SIGTERM, lambda number, frame: signal.alarm(600))
+        # A worker that nobody closes still ends: after an error, and before schedulers send SIGKILL.
+        signal.signal(signal.SIGTERM, lambda number, frame: signal.alarm(25))
 
 
 class First:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from data import DataConfig, load
-from export import BATCHES, call, export_all, rows
+from export import BATCHES, Example, Row, Run, call, export_all, export_one, rows
 from model import build_model, example_input
 
 # A program that has only the files, in a folder of its own.
@@ -100,6 +100,16 @@ def test_a_missing_package_is_named(package: str, tmp_path: Path, monkeypatch: p
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(SystemExit, match=package):
         export_all(nn.Identity(), {}, (torch.zeros(2, 3),), tmp_path)
+
+
+def test_a_file_that_differs_is_not_left(tmp_path: Path) -> None:
+    def write(model: nn.Module, example: Example, info: str, path: Path) -> Run:
+        path.touch()
+        return lambda x: model(x) + 1
+
+    with pytest.raises(AssertionError, match="it differs from the model"):
+        export_one(Row("odd", tmp_path / "odd", write), nn.Identity(), "{}", (torch.zeros(2, 3),))
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_fails_its_check_leaves_no_file_and_says_why(tmp_path: Path) -> None:

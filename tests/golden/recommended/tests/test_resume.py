@@ -10,8 +10,10 @@ import pytest
 import torch
 from conftest import rows, stop_in
 
+import train
 from checkpoint import read
-from config import Config
+from config import AccumulationConfig, Config
+from loader import First, LoaderConfig
 
 
 def equal(left: Any, right: Any) -> bool:
@@ -25,27 +27,53 @@ def equal(left: Any, right: Any) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("function", "call", "number"),
-    [
-        ("step", 1, signal.SIGINT),
-        ("step", 2, signal.SIGTERM),
-        ("evaluate", 1, signal.SIGTERM),
-        ("evaluate", 2, signal.SIGINT),
-    ],
+    ("function", "number", "workers"),
+    [("step", signal.SIGINT, 0), ("evaluate", signal.SIGTERM, 0), ("step", signal.SIGTERM, 2)],
 )
-def test_resumed_run_is_the_uninterrupted_one(
-    run_in: Callable[..., int], config: Config, tmp_path: Path, function: str, call: int, number: int
+def test_run_stopped_everywhere_is_the_uninterrupted_one(
+    run_in: Callable[..., int],
+    config: Config,
+    sources: tuple[First, First],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    function: str,
+    number: int,
+    workers: int,
 ) -> None:
+    config = replace(config, batch_size=4, accumulation=AccumulationConfig(2))
+    if workers:  # through the DataLoader, also where the samples lie on the device
+        config = replace(config, epochs=1, loader=LoaderConfig(workers=workers))
+        for source in sources:
+            monkeypatch.setattr(source, "on_device", False)
     assert run_in(tmp_path / "whole", config) == 0
-    with pytest.MonkeyPatch.context() as patch:
-        stop_in(patch, function, call, number)
-        assert run_in(tmp_path / "cut", config) == 128 + number
-    assert run_in(tmp_path / "cut", replace(config, resume=True)) == 0
+    codes = [-1]
+    while codes[-1]:
+        with pytest.MonkeyPatch.context() as patch:
+            # In the first step of each run, or in each evaluation, which the next run makes before anything else.
+            stop_in(patch, function, 2 if function == "evaluate" and len(codes) > 1 else 1, number)
+            codes.append(run_in(tmp_path / "cut", replace(config, resume=len(codes) > 1)))
+        if codes[-1]:
+            # What a killed run may leave: a row from after its checkpoint, and half a row.
+            with (tmp_path / "cut" / "metrics.jsonl").open("a") as log:
+                log.write('{"step": 999}\n{"ste')
+    assert codes[1:] == [128 + number] * (config.epochs if function == "evaluate" else 4 * config.epochs) + [0]
     assert rows(tmp_path / "cut") == rows(tmp_path / "whole")
     for name in ("last.pt", "best.pt"):
         whole, cut = (read(tmp_path / folder / "checkpoints" / name) for folder in ("whole", "cut"))
         different = [key for key in whole if key != "config" and not equal(whole[key], cut[key])]
         assert not different, f"{name}: {different} differ; is something in data.py or model.py random without a seed?"
+
+
+def test_a_worse_model_never_takes_the_place_of_the_best(
+    run_in: Callable[..., int], config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        stop_in(patch, "step", 6, signal.SIGINT)
+        run_in(tmp_path, config)
+    best = (tmp_path / "checkpoints" / "best.pt").read_bytes()
+    monkeypatch.setattr(train, "evaluate", lambda *arguments: {"loss": 1e9})
+    assert run_in(tmp_path, replace(config, resume=True)) == 0
+    assert (tmp_path / "checkpoints" / "best.pt").read_bytes() == best
 
 
 def test_finished_run_has_nothing_to_do(

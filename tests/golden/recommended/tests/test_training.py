@@ -10,11 +10,13 @@ import pytest
 import torch
 
 import train
-from config import Config
+from config import AccumulationConfig, Config
 from curves import draw
+from evaluation import evaluate
 from loader import First, Loader, LoaderConfig, MicroBatch
-from model import SEPARABLE, count, loss
+from model import SEPARABLE, count, loss, metrics
 from run import Run
+from stopping import StopSignal
 
 
 def test_one_batch_is_learnt_by_heart(begin: Callable[..., Run], micro: Callable[..., MicroBatch]) -> None:
@@ -74,30 +76,53 @@ def test_order_is_a_function_of_seed_and_epoch(sources: tuple[First, First], wor
 def test_log_is_strict_json_with_each_step_once(
     run_in: Callable[..., int], config: Config, sources: tuple[First, First], tmp_path: Path
 ) -> None:
+    config = replace(config, batch_size=4, accumulation=AccumulationConfig(2))
     assert run_in(tmp_path, config) == 0
     rows = [json.loads(line, parse_constant=pytest.fail) for line in (tmp_path / "metrics.jsonl").open()]
-    steps = [row["step"] for row in rows if "grad_norm" in row]
-    assert steps == list(range(1, len(steps) + 1))
+    steps, scores = ([row for row in rows if name in row] for name in ("grad_norm", "val_loss"))
+    assert [row["step"] for row in steps] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert [row["step"] for row in scores] == [4, 8]
+    # An epoch's loss is the mean over its items, not the mean of the steps' means.
+    loader = Loader(sources[0], config.batch_size, config.seed, config.loader, torch.device("cpu"), shuffle=True)
+    for epoch, row in enumerate(scores):
+        items = [int(count(micro.batch)) for micro in loader.epoch(epoch)]
+        items = [sum(items[first : first + 2]) for first in range(0, len(items), 2)]
+        losses = [step["loss"] for step in steps if step["epoch"] == epoch]
+        total = sum(loss * number for loss, number in zip(losses, items, strict=True))
+        assert row["train_loss"] == pytest.approx(total / sum(items), rel=1e-12)
     draw(tmp_path)
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
-    # The epoch's loss is the mean over its samples, not the mean of the batches' means.
-    ids = torch.arange(26)
-    items = [int(count(sources[0].fetch(part, 0))) for part in ids.split(8)]
-    assert sum(items) == int(count(sources[0].fetch(ids, 0)))
-    assert len([row for row in rows if "val_loss" in row]) == config.epochs
 
 
-def test_loss_that_is_not_finite_stops_the_run(
-    run_in: Callable[..., int], config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.skipif(not SEPARABLE, reason="model.SEPARABLE is False: a score depends on who shares the batch")
+@torch.no_grad()
+def test_scores_are_means_over_the_samples(begin: Callable[..., Run], sources: tuple[First, First]) -> None:
+    run, stop = begin(), StopSignal()
+    batch = sources[1].fetch(torch.arange(10), 0)
+    expected = {name: float(score / items) for name, (score, items) in metrics(run.model, batch).items()}
+    for size in (3, 10):
+        loader = Loader(sources[1], size, 0, run.config.loader, torch.device("cpu"), shuffle=False)
+        assert evaluate(run, loader, stop) == pytest.approx(expected, rel=1e-10)
+    assert run.model.training, "evaluate leaves the model in training mode"
+    stop.close()
+
+
+@pytest.mark.parametrize("what", ["loss", "gradient"])
+def test_what_is_not_finite_stops_the_run(
+    run_in: Callable[..., int], config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     calls = []
 
     def broken(model: torch.nn.Module, batch: object) -> torch.Tensor:
+        total = loss(model, batch)
         calls.append(1)
-        return loss(model, batch) * (math.nan if len(calls) == 6 else 1.0)
+        if len(calls) != 6:
+            return total
+        # The root of 0 is 0, and its slope is infinite: times 0 that is a NaN.
+        return total * math.nan if what == "loss" else total + (total * 0).sqrt()
 
     monkeypatch.setattr(train, "loss", broken)
-    with pytest.raises(SystemExit, match=r"Step \d+: the loss is not finite. Samples of that step: \["):
+    with pytest.raises(SystemExit, match=rf"Step \d+: the {what} is not finite. Samples of that step: \["):
         run_in(tmp_path, replace(config, checkpoint_every=1))
     kept = torch.load(tmp_path / "checkpoints" / "last.pt", weights_only=True)
     assert all(bool(value.isfinite().all()) for value in kept["model"].values())

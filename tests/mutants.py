@@ -1,0 +1,716 @@
+"""Breaks each technique on purpose: a proof of the generated project must notice every time. make mutants
+
+Each mutant is one replacement in one file of a rendered project; the named proofs then have to fail. A mutant that they
+let pass is a fault of the proofs.
+"""
+
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from generator.rendering import Template, write
+from tests import warm
+from tests.choices import ROOT
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    file: str
+    old: str
+    new: str
+    proofs: str
+    """Test files that have to fail, without `tests/test_` and `.py`."""
+    techniques: tuple[str, ...] = ()
+    answers: dict[str, Any] = field(default_factory=dict)
+
+
+def given(*techniques: str, **answers: Any) -> dict[str, Any]:
+    return {"techniques": techniques, "answers": answers}
+
+
+PLAIN = given()
+ACCUMULATION = given("accumulation")
+AMP = given("amp", "accumulation", "clipping", "scheduler")
+VALUE = given("amp", "clipping", clip="value")
+CLIPPING = given("clipping")
+SCHEDULER = given("scheduler")
+PLATEAU = given("scheduler", schedule="plateau")
+GROUPS = given("param_groups")
+DDP = given("ddp")
+DDP_ACCUMULATION = given("ddp", "accumulation")
+COMPILE = given("compile")
+EXPORT = given("export", export_formats=["torch_export", "torchscript"])
+PROFILER = given("profiler")
+DEBUG = given("debug", "amp")
+CACHE = given("cache")
+AUGMENTATION = given("augmentation")
+TENSORBOARD = given(tracker="tensorboard")
+
+MUTANTS = [
+    # ---- accumulation
+    Mutant(
+        "a window is divided by its first micro-batch",
+        "train.py",
+        "sum(count(micro.batch) for micro in window)",
+        "count(window[0].batch)",
+        "accumulation",
+        **ACCUMULATION,
+    ),
+    Mutant(
+        "each micro-batch is averaged by itself",
+        "train.py",
+        "losses = [backward(run, micro, items) for micro in window]",
+        "losses = [backward(run, micro, torch.as_tensor(count(micro.batch)) * len(window)) for micro in window]",
+        "accumulation",
+        **ACCUMULATION,
+    ),
+    Mutant(
+        "the gradient of the step before is kept",
+        "train.py",
+        "    run.optimizer.zero_grad()\n",
+        "",
+        "accumulation",
+        **ACCUMULATION,
+    ),
+    Mutant(
+        "the last micro-batch of a window is left out",
+        "train.py",
+        "for micro in window]\n",
+        "for micro in window[: max(1, len(window) - 1)]]\n",
+        "accumulation",
+        **ACCUMULATION,
+    ),
+    Mutant(
+        "a short tail is dropped",
+        "loader.py",
+        "    while window := list(islice(micro_batches, steps)):\n",
+        "    while len(window := list(islice(micro_batches, steps))) == steps:\n",
+        "accumulation resume",
+        **ACCUMULATION,
+    ),
+    Mutant(
+        "steps per epoch are rounded down",
+        "train.py",
+        "-(-len(train_loader) // config.accumulation.steps)",
+        "max(1, len(train_loader) // config.accumulation.steps)",
+        "accumulation",
+        **ACCUMULATION,
+    ),
+    Mutant(
+        "a resumed epoch skips steps instead of micro-batches",
+        "train.py",
+        "progress.epoch_step * config.accumulation.steps",
+        "progress.epoch_step",
+        "resume",
+        **ACCUMULATION,
+    ),
+    # ---- mixed precision
+    Mutant(
+        "clipping sees scaled gradients",
+        "train.py",
+        "    run.scaler.unscale_(run.optimizer)\n",
+        "",
+        "amp",
+        **AMP,
+    ),
+    Mutant(
+        "clipping by value sees scaled gradients",
+        "train.py",
+        "    run.scaler.unscale_(run.optimizer)\n",
+        "",
+        "amp",
+        **VALUE,
+    ),
+    Mutant(
+        "the sum is scaled twice",
+        "train.py",
+        "total.backward(gradient=seed)",
+        "run.scaler.scale(total).backward(gradient=seed)",
+        "amp",
+        **AMP,
+    ),
+    Mutant(
+        "the seed is not scaled",
+        "train.py",
+        "    seed = run.scaler.scale(seed)\n",
+        "",
+        "amp",
+        **AMP,
+    ),
+    Mutant(
+        "the schedule moves on where fp16 overflowed",
+        "train.py",
+        "    if run.scaler.get_scale() >= scale:\n        run.schedule.step()\n",
+        "    run.schedule.step()\n",
+        "amp",
+        **AMP,
+    ),
+    Mutant(
+        "the optimizer steps past the scaler",
+        "train.py",
+        "run.scaler.step(run.optimizer)",
+        "run.optimizer.step()",
+        "amp",
+        **AMP,
+    ),
+    Mutant("the scale is never updated", "train.py", "    run.scaler.update()\n", "", "amp", **AMP),
+    Mutant(
+        "bf16 is scaled as well",
+        "amp.py",
+        "enabled=dtype == torch.float16",
+        "enabled=dtype is not None",
+        "amp",
+        **AMP,
+    ),
+    Mutant("the scaler is not saved", "run.py", '            "scaler": self.scaler,\n', "", "amp", **AMP),
+    # ---- clipping
+    Mutant(
+        "the norm after clipping is logged",
+        "clipping.py",
+        "    return norm\n",
+        "    return nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])\n",
+        "clipping",
+        **CLIPPING,
+    ),
+    Mutant(
+        "nothing is clipped",
+        "train.py",
+        "clip(parameters, run.config.clipping)",
+        "clip(parameters[:0] or [torch.zeros(1)], run.config.clipping)",
+        "clipping",
+        **CLIPPING,
+    ),
+    Mutant(
+        "each parameter is clipped by itself",
+        "clipping.py",
+        "        nn.utils.clip_grads_with_norm_(parameters, config.max_norm, norm)\n",
+        "        for parameter in parameters:\n            nn.utils.clip_grad_norm_([parameter], config.max_norm)\n",
+        "clipping",
+        **CLIPPING,
+    ),
+    # ---- schedule
+    Mutant(
+        "the schedule is not stepped",
+        "train.py",
+        "    run.schedule.step()\n",
+        "",
+        "schedule",
+        **SCHEDULER,
+    ),
+    Mutant(
+        "the schedule is stepped twice",
+        "train.py",
+        "    run.schedule.step()\n",
+        "    run.schedule.step()\n    run.schedule.step()\n",
+        "schedule",
+        **SCHEDULER,
+    ),
+    Mutant(
+        "the curve ends a step early",
+        "schedule.py",
+        "max(total_steps - 1 - warmup, 1)",
+        "max(total_steps - 2 - warmup, 1)",
+        "schedule",
+        **SCHEDULER,
+    ),
+    Mutant(
+        "the schedule is not saved",
+        "run.py",
+        '            "schedule": self.schedule,\n',
+        "",
+        "schedule",
+        **SCHEDULER,
+    ),
+    Mutant(
+        "another length is taken in silence",
+        "schedule.py",
+        "    if not config.extend:\n",
+        "    if False:\n",
+        "schedule",
+        **SCHEDULER,
+    ),
+    Mutant(
+        "all groups get one rate",
+        "schedule.py",
+        "return LambdaLR(",
+        'optimizer.param_groups[-1]["lr"] = optimizer.param_groups[0]["lr"]\n    return LambdaLR(',
+        "schedule",
+        **SCHEDULER,
+    ),
+    Mutant(
+        "plateau looks at nothing that changes",
+        "train.py",
+        'run.schedule.step(scores["loss"])',
+        "run.schedule.step(progress.step * -1.0)",
+        "schedule",
+        **PLATEAU,
+    ),
+    Mutant(
+        "plateau forgets its count on resume",
+        "run.py",
+        '            "schedule": self.schedule,\n',
+        "",
+        "schedule resume",
+        **PLATEAU,
+    ),
+    # ---- groups
+    Mutant(
+        "a group is left out",
+        "groups.py",
+        "for name in sorted(members)\n",
+        "for name in sorted(members)[1:]\n",
+        "groups",
+        **GROUPS,
+    ),
+    Mutant(
+        "every group decays",
+        "groups.py",
+        "0.0 if name in config.no_decay else weight_decay",
+        "weight_decay",
+        "groups",
+        **GROUPS,
+    ),
+    Mutant(
+        "moments land on whatever parameter is there",
+        "checkpoint.py",
+        "names(state) != names(part.state_dict())",
+        "False",
+        "groups",
+        **GROUPS,
+    ),
+    Mutant(
+        "a group's own rate is ignored",
+        "groups.py",
+        "lr * config.lr_scale.get(name, 1.0)",
+        "lr",
+        "groups",
+        **GROUPS,
+    ),
+    # ---- several processes
+    Mutant(
+        "the mean of the ranks' means",
+        "train.py",
+        "items = distributed.total(sum(micro.weight * count(micro.batch) for micro in window), run.device)",
+        "items = torch.as_tensor(sum(count(micro.batch) for micro in window)) * distributed.world_size()",
+        "distributed",
+        **DDP_ACCUMULATION,
+    ),
+    Mutant(
+        "the average of DDP is not made a sum",
+        "train.py",
+        "micro.weight * distributed.world_size()",
+        "micro.weight",
+        "distributed",
+        **DDP,
+    ),
+    Mutant(
+        "a repeated sample counts",
+        "train.py",
+        "total.new_full((), micro.weight * distributed.world_size())",
+        "total.new_full((), distributed.world_size())",
+        "distributed",
+        **DDP,
+    ),
+    Mutant(
+        "no_sync around the last micro-batch too",
+        "train.py",
+        "    losses.append(backward(run, window[-1], items))\n",
+        "    with distributed.no_sync(run.replica):\n        losses.append(backward(run, window[-1], items))\n",
+        "distributed",
+        **DDP_ACCUMULATION,
+    ),
+    Mutant(
+        "the bare model trains: nothing is summed",
+        "train.py",
+        "    model = run.replica\n",
+        "    model = run.model\n",
+        "distributed",
+        **DDP,
+    ),
+    Mutant(
+        "every rank sees every sample",
+        "loader.py",
+        "(ids[rank() :: world_size()], ids)",
+        "(ids, ids)",
+        "distributed",
+        **DDP,
+    ),
+    Mutant(
+        "only the own samples are evaluated",
+        "evaluation.py",
+        "stopped, totals = add_up(bool(stop.number), totals)",
+        "stopped, _ = add_up(bool(stop.number), totals)",
+        "distributed",
+        **DDP,
+    ),
+    Mutant(
+        "each rank evaluates its own buffers",
+        "evaluation.py",
+        "    broadcast_buffers(run.model)\n",
+        "",
+        "distributed",
+        **DDP,
+    ),
+    Mutant(
+        "a rank stops alone",
+        "train.py",
+        "stopped = distributed.largest(stop.number)",
+        "stopped = stop.number",
+        "distributed",
+        **DDP,
+    ),
+    # ---- resume, loader, log
+    Mutant(
+        "the order is that of the first epoch",
+        "loader.py",
+        "self.seed * 1_000_003 + epoch",
+        "self.seed * 1_000_003",
+        "training",
+        **PLAIN,
+    ),
+    Mutant(
+        "workers keep the first epoch's plan",
+        "loader.py",
+        "self.plan.items = [(epoch, ids) for ids in parts]",
+        "self.plan.items = self.plan.items or [(epoch, ids) for ids in parts]",
+        "resume training cache",
+        **CACHE,
+    ),
+    Mutant(
+        "a resumed epoch begins again",
+        "train.py",
+        "train_loader.epoch(progress.epoch, progress.epoch_step)",
+        "train_loader.epoch(progress.epoch, 0)",
+        "resume",
+        **PLAIN,
+    ),
+    Mutant(
+        "the optimizer is not saved",
+        "run.py",
+        '            "optimizer": self.optimizer,\n',
+        "",
+        "resume",
+        **PLAIN,
+    ),
+    Mutant(
+        "the best score is forgotten on resume",
+        "resume.py",
+        'content["progress"].keys() - {"total_steps"}',
+        'content["progress"].keys() - {"total_steps", "best"}',
+        "resume",
+        **PLAIN,
+    ),
+    Mutant(
+        "the epoch's sums are forgotten on resume",
+        "resume.py",
+        'content["progress"].keys() - {"total_steps"}',
+        'content["progress"].keys() - {"total_steps", "loss_sum"}',
+        "resume",
+        **PLAIN,
+    ),
+    Mutant(
+        "rows after the checkpoint stay",
+        "log.py",
+        '        if row["step"] <= step:\n',
+        "        if True:\n",
+        "resume",
+        **PLAIN,
+    ),
+    Mutant(
+        "a flipped byte is not noticed",
+        "checkpoint.py",
+        "testzip()",
+        "namelist() and None",
+        "resume",
+        **PLAIN,
+    ),
+    Mutant(
+        "other settings are taken in silence",
+        "resume.py",
+        "elif option not in FREE and before != now:",
+        "elif False:",
+        "resume",
+        **PLAIN,
+    ),
+    Mutant(
+        "an evaluation that was cut short is left out",
+        "train.py",
+        "if due(config.eval_every) and progress.evaluated < progress.step:",
+        "if False:",
+        "resume",
+        **PLAIN,
+    ),
+    Mutant(
+        "the mean of the batches' means is scored",
+        "evaluation.py",
+        "score / items for name",
+        "score / items * 1.001 for name",
+        "training",
+        **PLAIN,
+    ),
+    Mutant(
+        "the epoch's loss is the mean of the steps' means",
+        "log.py",
+        "                self.progress.loss_sum += loss_sum\n                self.progress.items += count\n",
+        "                self.progress.loss_sum += loss_sum / count\n                self.progress.items += 1\n",
+        "training",
+        **PLAIN,
+    ),
+    Mutant(
+        "a loss that is not finite goes on",
+        "log.py",
+        "            if not finite:\n",
+        "            if False:\n",
+        "training",
+        **PLAIN,
+    ),
+    Mutant(
+        "evaluation leaves the model in eval mode",
+        "evaluation.py",
+        "    run.model.train()\n",
+        "",
+        "training",
+        **PLAIN,
+    ),
+    # ---- compile
+    Mutant(
+        "the compiled wrapper is saved",
+        "run.py",
+        "    compile_model(model, config.compile, device)\n",
+        "    model = torch.compile(model)\n",
+        "compiling",
+        **COMPILE,
+    ),
+    Mutant(
+        "each batch size is compiled anew",
+        "compiling.py",
+        "model.compile(mode=config.mode)",
+        "model.compile(mode=config.mode, dynamic=False)",
+        "compiling",
+        **COMPILE,
+    ),
+    Mutant(
+        "nothing is compiled",
+        "compiling.py",
+        "    model.compile(mode=config.mode)\n",
+        "    return\n",
+        "compiling",
+        **COMPILE,
+    ),
+    Mutant(
+        "a missing compiler ends the run",
+        "compiling.py",
+        "    except Exception as error:",
+        "    except ZeroDivisionError as error:",
+        "compiling",
+        **COMPILE,
+    ),
+    # ---- export
+    Mutant(
+        "train mode is exported",
+        "export.py",
+        "model = copy.deepcopy(model).cpu().eval()",
+        "model = model.cpu().eval()",
+        "export",
+        **EXPORT,
+    ),
+    Mutant(
+        "one batch size only",
+        "export.py",
+        "tuple({0: batch} for _ in example)",
+        "tuple(None for _ in example)",
+        "export",
+        **EXPORT,
+    ),
+    Mutant(
+        "a file that differs stays",
+        "export.py",
+        "        row.difference = check(run, model, example)\n",
+        "",
+        "export",
+        **EXPORT,
+    ),
+    Mutant(
+        "an export moves the random numbers",
+        "export.py",
+        "            with torch.random.fork_rng(devices=[]):\n",
+        "            torch.rand(1)\n            if True:\n",
+        "export",
+        **EXPORT,
+    ),
+    # ---- profiler
+    Mutant(
+        "the profiler is never stepped", "profiling.py", "        self.profile.step()\n", "", "profiling", **PROFILER
+    ),
+    Mutant(
+        "it records again and again",
+        "profiling.py",
+        "            # Torch's schedule would go on for ever, and so would the files.\n            self.stop()\n",
+        "            pass\n",
+        "profiling",
+        **PROFILER,
+    ),
+    Mutant(
+        "a short run is not told",
+        "profiling.py",
+        "        if self.steps < needed:\n",
+        "        if False:\n",
+        "profiling",
+        **PROFILER,
+    ),
+    Mutant(
+        "a crash loses the trace",
+        "profiling.py",
+        "        ending.stop()\n",
+        "        del ending\n",
+        "profiling",
+        **PROFILER,
+    ),
+    # ---- debug
+    Mutant(
+        "hooks stay",
+        "debug.py",
+        "            handle.remove()\n",
+        "            pass\n",
+        "debug",
+        **DEBUG,
+    ),
+    Mutant(
+        "hooks change the output",
+        "debug.py",
+        "                values = outputs[0].detach().float()\n",
+        "                values = outputs[0].detach().mul_(1.001).float()\n",
+        "debug",
+        **DEBUG,
+    ),
+    Mutant(
+        "an overflow of fp16 ends the run",
+        "debug.py",
+        "            if self.fp16:\n",
+        "            if False:\n",
+        "debug",
+        **DEBUG,
+    ),
+    Mutant(
+        "anomaly mode goes on after the run",
+        "debug.py",
+        "            torch.autograd.set_detect_anomaly(False)\n",
+        "            pass\n",
+        "debug",
+        **DEBUG,
+    ),
+    # ---- cache and augmentation
+    Mutant(
+        "each worker has a cache of its own",
+        "cache.py",
+        "torch.zeros(shape, dtype=dtype).share_memory_()",
+        "torch.zeros(shape, dtype=dtype)",
+        "cache",
+        **CACHE,
+    ),
+    Mutant(
+        "the cache hands out its own memory",
+        "cache.py",
+        "            return self.nest(part[ids] for part in self.store)\n",
+        "            return self.nest(part[int(ids[0]) : int(ids[0]) + len(ids)] for part in self.store)\n",
+        "cache",
+        **CACHE,
+    ),
+    Mutant(
+        "nothing is ever kept",
+        "cache.py",
+        "        self.filled[kept] = True\n",
+        "",
+        "cache",
+        **CACHE,
+    ),
+    Mutant(
+        "random samples are frozen",
+        "cache.py",
+        "    if not all(torch.equal(bits(one), bits(other)) for one, other in pairs):\n",
+        "    if False:\n",
+        "cache",
+        **CACHE,
+    ),
+    Mutant(
+        "every epoch is augmented alike",
+        "augmentation.py",
+        "for word in (seed, epoch):",
+        "for word in (seed,):",
+        "augmentation",
+        **AUGMENTATION,
+    ),
+    Mutant(
+        "the place in the batch decides",
+        "augmentation.py",
+        "keys = mix(ids.to(device) ^ key)[:, None]",
+        "keys = mix(torch.arange(len(ids), device=device) ^ key)[:, None]",
+        "augmentation",
+        **AUGMENTATION,
+    ),
+    Mutant(
+        "training does not augment",
+        "train.py",
+        "    if run.config.augmentation.enabled and not run.config.overfit_one_batch:\n",
+        "    if False:\n",
+        "augmentation",
+        **AUGMENTATION,
+    ),
+    # ---- tracker
+    Mutant(
+        "TensorBoard is a step behind",
+        "tracker.py",
+        'value, row["step"])',
+        'value, row["step"] - 1)',
+        "tracker",
+        **TENSORBOARD,
+    ),
+    Mutant(
+        "evaluations are not tracked",
+        "tracker.py",
+        'if name != "step" and',
+        'if name != "step" and not name.startswith("val_") and',
+        "tracker",
+        **TENSORBOARD,
+    ),
+]
+
+
+def plant(template: Template, mutant: Mutant, folder: Path) -> None:
+    """Writes the project with the mutant in it. Raises ValueError where its line is not there exactly once."""
+    project = template.render({"techniques": list(mutant.techniques), **mutant.answers})
+    text = project[Path(mutant.file)]
+    if text.count(mutant.old) != 1:
+        raise ValueError(f"{mutant.name}: {text.count(mutant.old)} places in {mutant.file}, not one: {mutant.old!r}")
+    write(project | {Path(mutant.file): text.replace(mutant.old, mutant.new)}, folder)
+
+
+def verdict(mutant: Mutant, folder: Path) -> str:
+    """What the proofs say of the project of the folder: "killed", "SURVIVES", or "hangs", which is noticed as well."""
+    proofs = [f"tests/test_{name}.py" for name in mutant.proofs.split()]
+    code, output = warm.prove(folder, "-q", *proofs, timeout=120)
+    if "error" in output and "failed" not in output.splitlines()[-1] and code not in (0, 1):
+        raise RuntimeError(f"{mutant.name}: the proofs did not run\n{output[-3000:]}")
+    return {0: "SURVIVES", -1: "hangs"}.get(code, "killed")
+
+
+def main(words: list[str]) -> int:
+    """Runs the mutants whose name or file holds one of the words, or all; returns the number of survivors."""
+    template, survivors, began = Template(ROOT), [], time.monotonic()
+    chosen = [mutant for mutant in MUTANTS if not words or any(word in mutant.name + mutant.file for word in words)]
+    for index, mutant in enumerate(chosen, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            plant(template, mutant, Path(folder, "project"))
+            started, found = time.monotonic(), verdict(mutant, Path(folder, "project"))
+        print(f"{index:>3} {found:<9} {time.monotonic() - started:5.1f} s  {mutant.file}: {mutant.name}", flush=True)
+        survivors += [mutant.name] if found == "SURVIVES" else []
+    print(f"{len(chosen)} mutants, {len(survivors)} survive, {time.monotonic() - began:.0f} s.")
+    return len(survivors)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
