@@ -55,13 +55,14 @@ class Renderer:
     template: Template
     tags: Template
     name: str = "v1"
+    source: str = "src"
 
     def texts(self, answers: Answers) -> dict[str, str]:
-        return {path.as_posix(): text for path, text in self.template.render(answers, "src", self.name).items()}
+        return {path.as_posix(): text for path, text in self.template.render(answers, self.source, self.name).items()}
 
     def lines(self, answers: Answers) -> dict[str, list[Line]]:
         found = {}
-        for path, text in self.tags.render(answers, "src", self.name).items():
+        for path, text in self.tags.render(answers, self.source, self.name).items():
             rows = [(TAG.sub("", line), TAG.search(line)) for line in text.split("\n")]
             found[path.as_posix()] = [Line(row, int(tag[1]) if tag else None) for row, tag in rows]
         return found

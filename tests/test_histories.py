@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import itertools
 import os
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from generator import cli
 from generator.objects import Store
 from generator.rendering import Template
 from tests import histories, releases
 from tests.choices import CHOICES, TECHNIQUES
-from tests.conftest import git
+from tests.conftest import TAG, commit, git, tree
 from tests.histories import Renderer, check_is_generated_plus_edits, check_nothing_lost, choices, edit, start, switch
 
 HISTORIES = int(os.environ.get("HISTORIES", "40"))
@@ -94,6 +98,40 @@ def test_add_then_remove_is_the_identity(store: Store, renderer: Renderer, data:
         return check_nothing_lost(owner)
     event("clean")
     assert owner.files == before
+
+
+@settings(relaxed, max_examples=max(HISTORIES // 8, 5))
+@given(data=st.data())
+def test_the_command_does_the_same_on_disk_and_undo_takes_it_back(
+    renderer: Renderer, checkout: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    on_disk = replace(renderer, name=TAG, source=str(checkout))
+    before, after = (data.draw(choices("image"), label="choice") for _ in range(2))
+    folder = tmp_path_factory.mktemp("project")
+    git(folder, "init", "-q")
+    owner = start(Store(folder), on_disk, before)
+    edit(owner, on_disk, before, [on_disk.texts(after)], data)
+    for path in owner.files:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(owner.text(path).encode())
+    commit(folder)
+    as_it_was = tree(folder)
+    recorded = on_disk.template.answer(after).recorded
+    pairs = [f"{name}={','.join(after[name]) if isinstance(after[name], list) else after[name]}" for name in after]
+    pairs = [pair for pair in pairs if pair.partition("=")[0] in recorded]
+    result = CliRunner().invoke(cli.app, ["set", *pairs, str(folder)], catch_exceptions=False)
+    merged = switch(owner, on_disk, before, on_disk, after)
+    assert result.exit_code == (3 if merged.conflicts else 0), result.output
+    event("a conflict" if merged.conflicts else "clean")
+    found = tree(folder)
+    assert found.keys() == owner.files.keys()
+    in_conflict = {conflict.path for conflict in merged.conflicts}
+    assert all(found[path] == owner.text(path).encode() for path in owner.files if path not in in_conflict)
+    for insertion in owner.insertions:
+        assert sum(text.count(insertion.text.encode()) for text in found.values()) == 1
+    if as_it_was != found or merged.conflicts:
+        assert CliRunner().invoke(cli.app, ["undo", str(folder)], catch_exceptions=False).exit_code == 0
+    assert tree(folder) == as_it_was and git(folder, "status", "--porcelain") == ""
 
 
 @pytest.fixture(scope="module")
