@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format golden mutants clean
+.PHONY: demo test histories lint format golden mutants clean
 
 # Enough to generate a project and to train it.
 .venv/project: pyproject.toml
@@ -25,6 +25,11 @@ demo: .venv/project
 # Two processes: the tests are many small projects, and each keeps one core busy.
 test: .venv/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+# Many random histories of changed projects, drawn anew: so many of each property.
+HISTORIES := 1000
+histories: .venv/dev
+	HISTORIES=$(HISTORIES) OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_histories.py --hypothesis-show-statistics $(ARGS)
 
 lint: .venv/dev
 	$(BIN)/ruff check .

@@ -10,11 +10,36 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from generator import UserError, __version__
+from generator import UserError, __version__, cli_change, cli_look
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+class Quick:
+    """typer imports pydantic, a fifth of a second, for every option that is left at None: --help is False instead."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.default = False
+        return option
+
+
+class QuickCommand(Quick, TyperCommand):
+    """A command without options of its own."""
+
+
+class Commands(Quick, TyperGroup):
+    """Does without the options of completion where a command is called."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and not args[0].startswith("-"):
+            completion = ("install_completion", "show_completion")
+            self.params = [option for option in self.params if option.name not in completion]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 def main() -> None:
@@ -28,10 +53,14 @@ def main() -> None:
 @contextmanager
 def plain_errors() -> Iterator[None]:
     """Turns an error of the person at the keyboard into one sentence, and Ctrl-C into exit status 130."""
+    from generator.git import GitError
     from generator.project import Interrupted
 
     try:
         yield
+    except GitError as error:
+        typer.secho(f"Error: git failed, and nothing was changed: {error}.", fg=typer.colors.RED, err=True)
+        raise typer.Exit(1) from None
     except UserError as error:
         typer.secho(f"Error: {error}", fg=typer.colors.RED, err=True)
         raise typer.Exit(1) from None
@@ -130,3 +159,17 @@ def new(
             typer.echo(f"Note: {name} has no effect with these techniques.", err=True)
         if train:
             raise typer.Exit(training.train(dest))
+
+
+app.command("list", cls=QuickCommand)(cli_look.list_techniques)
+app.command()(cli_look.explain)
+app.command()(cli_look.show)
+# What it does not know are the options of the command whose difference is wanted.
+app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(cli_look.diff)
+app.command()(cli_look.doctor)
+app.command()(cli_change.add)
+app.command()(cli_change.remove)
+app.command("set")(cli_change.set_answers)
+app.command()(cli_change.update)
+app.command()(cli_change.undo)
+app.command()(cli_change.status)

@@ -28,8 +28,17 @@ class Question:
 
 def load(copier_yml: Path) -> dict[str, Question]:
     """All questions by name, in the order in which they are asked."""
+    return parse(read(copier_yml))
+
+
+def read(copier_yml: Path) -> dict[str, Any]:
+    """All that copier.yml holds."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where PyYAML has libyaml
-    config = yaml.load(copier_yml.read_text(encoding="utf-8"), Loader=loader)
+    return dict(yaml.load(copier_yml.read_text(encoding="utf-8"), Loader=loader))
+
+
+def parse(config: Mapping[str, Any]) -> dict[str, Question]:
+    """The questions among what copier.yml holds."""
     return {name: _question(name, entry) for name, entry in config.items() if not name.startswith("_")}
 
 
@@ -80,8 +89,8 @@ def from_arguments(questions: Mapping[str, Question], pairs: Iterable[str]) -> d
             raise UserError(f"-d {pair!r} holds no equals sign: write -d KEY=VALUE{_owner(questions, pair)}.")
         if key in answers:
             raise UserError(f"{key} is given twice on the command line: give it once.")
-        question = _find(questions, key)
-        answers[key] = _check(question, _split(question, text) if question.multiselect else text)
+        question = find(questions, key)
+        answers[key] = check(question, _split(question, text) if question.multiselect else text)
     return answers
 
 
@@ -99,15 +108,15 @@ def from_file(questions: Mapping[str, Question], path: Path) -> dict[str, Any]:
         raise UserError(f"The data file {str(path)!r} is not a mapping: write lines such as `task: image`.")
     data = {str(key): value for key, value in data.items() if key not in ("_commit", "_src_path")}
     try:
-        return {key: _check(_find(questions, key), value) for key, value in data.items()}
+        return {key: check(find(questions, key), value) for key, value in data.items()}
     except UserError as error:
         raise UserError(f"In the data file {str(path)!r}: {error}") from error
 
 
-def _find(questions: Mapping[str, Question], key: str) -> Question:
+def find(questions: Mapping[str, Question], key: str) -> Question:
     question = questions.get(key)
     if question is None:
-        raise UserError(f"There is no question {key!r}: {_nearest(key, asked(questions))}")
+        raise UserError(f"There is no question {key!r}: {nearest(key, asked(questions))}")
     if question.hidden:
         raise UserError(question.refusal)
     return question
@@ -122,7 +131,7 @@ def _split(question: Question, text: str) -> Any:
         raise UserError(f"{question.name}={text} is not a list: write {question.name}=a,b.") from error
 
 
-def _check(question: Question, value: Any) -> Any:
+def check(question: Question, value: Any) -> Any:
     """The value itself when it is allowed; what free text says is left to the validators of copier.yml."""
     name = question.name
     if question.multiselect:
@@ -145,10 +154,10 @@ def _check(question: Question, value: Any) -> Any:
 
 def _check_choice(question: Question, value: Any) -> None:
     if not isinstance(value, str) or value not in question.choices:
-        raise UserError(f"{question.name} has no value {value!r}: {_nearest(str(value), question.choices)}")
+        raise UserError(f"{question.name} has no value {value!r}: {nearest(str(value), question.choices)}")
 
 
-def _nearest(word: str, names: Iterable[str]) -> str:
+def nearest(word: str, names: Iterable[str]) -> str:
     near = difflib.get_close_matches(word.lower(), list(names), n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(names)}."
 

@@ -69,6 +69,10 @@ class Template:
         found = (path.relative_to(self.folder) for path in sorted(self.folder.rglob("*")) if path.is_file())
         return [path for path in found if not always.match_file(path.as_posix())]
 
+    def sources(self) -> dict[str, str]:
+        """The texts of the template's files as they are, by path with slashes."""
+        return {path.as_posix(): (self.folder / path).read_text(encoding="utf-8") for path in self.files}
+
     @cached_property
     def reads(self) -> dict[Path, tuple[str, ...]]:
         """For each file the names of the answers that its text depends on, through what it includes too."""
@@ -99,9 +103,27 @@ class Template:
                 asked = yaml.safe_load(self.evaluate(asked, values))
             value = given[name] if name in given and asked else self._default(question, values)
             values[name] = value
-            if asked:
+            if asked and name not in self.unrecorded:
                 recorded[name] = value
         return Answered(values, recorded)
+
+    @cached_property
+    def unrecorded(self) -> set[str]:
+        """The questions whose answers do not go into the answers file."""
+        own = {name for name, question in self.questions.items() if question.get("secret")}
+        return own | set(self.config.get("_secret_questions", []))
+
+    def refusals(self, given: dict[str, Any]) -> list[str]:
+        """What the validators of the questions that are asked say against the given answers."""
+        answered = self.answer(given)
+        # As Copier has it in an update, which knows a whole set of answers.
+        outside = {"_copier_conf": {"data": given, "quiet": True}, "_copier_answers": given}
+        texts = [
+            self.evaluate(str(self.questions[name].get("validator", "")), answered.values | outside).strip()
+            for name in answered.recorded
+            if name in given
+        ]
+        return [text for text in texts if text]
 
     def _default(self, question: dict[str, Any], values: dict[str, Any]) -> Any:
         default = question.get("default")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 import shutil
-import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator import UserError, __version__
+from generator.git import GitError
+from generator.git import git as run_git
 
 # THE PUBLIC ADDRESS of this repository: the owner sets it, here and in the README.
 PUBLIC_SOURCE = "gh:org/tricks-template"
@@ -56,25 +56,23 @@ def template() -> Iterator[Source]:
     else:
         with tempfile.TemporaryDirectory(prefix="tricks-template-") as folder:
             commit = git("describe", "--tags", "--always", "HEAD").decode().strip()
-            unpack("HEAD", Path(folder))
+            unpack(CHECKOUT, "HEAD", Path(folder))
             yield Source(Path(folder), address(), commit, dirty(commit))
 
 
 def git(*arguments: str) -> bytes:
     """Output of a git command in the checkout."""
-    hooks = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # in a git hook they name another repository
-    environment = {name: value for name, value in os.environ.items() if name not in hooks}
-    command = ["git", "--no-optional-locks", "-C", str(CHECKOUT), *arguments]
-    result = subprocess.run(command, capture_output=True, env=environment)
-    if result.returncode:
-        reason = result.stderr.decode(errors="replace").strip().splitlines()[0]
-        raise UserError(f"git cannot read the last commit of the checkout {CHECKOUT} ({reason}).")
-    return result.stdout
+    try:
+        return run_git(CHECKOUT, *arguments)
+    except GitError as error:
+        raise UserError(f"git cannot read the last commit of the checkout {CHECKOUT} ({error}).") from error
 
 
-def unpack(revision: str, folder: Path) -> None:
-    """Write copier.yml and template/ of a revision of the checkout into the folder."""
-    archive = git("-c", "tar.umask=user", "archive", "--format=tar", revision, "copier.yml", "template")
+def unpack(repository: Path, revision: str, folder: Path) -> None:
+    """Write copier.yml and template/ of a revision of a repository into the folder. Raises GitError."""
+    # The bytes of the commit: no line endings of this system, no permissions of this user.
+    settings = ("-c", "core.autocrlf=false", "-c", "core.eol=lf", "-c", "tar.umask=user")
+    archive = run_git(repository, *settings, "archive", "--format=tar", revision, "copier.yml", "template")
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         # Python before 3.10.12 has no filters.
         tar.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)

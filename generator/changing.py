@@ -1,0 +1,160 @@
+"""Changing the choice or the version of a generated project: what would come out, computed without touching a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+
+from generator import UserError, __version__, questions
+from generator.applying import Step, check_room, steps
+from generator.existing import ANSWERS, Place, Project, check_clean, check_copier
+from generator.git import git
+from generator.merging import Merged, merge, templates_renames
+from generator.questions import Question
+from generator.rendering import Template
+from generator.versions import Origin
+
+Questions = Mapping[str, Question]
+Answers = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a command would do to a project."""
+
+    project: Project
+    command: str
+    steps: list[Step]
+    merged: Merged
+    version: str
+    answers: Answers  # as they will be recorded
+
+
+def prepare(
+    project: Project,
+    origin: Origin,
+    command: str,
+    revise: Callable[[Questions, Answers], Answers],
+    complete: Callable[[Template, Questions, Answers], Answers],
+    version: str | None = None,
+) -> Change:
+    """The change that a command would make, by default without leaving the version of the template.
+
+    `revise` makes the new answers from the old ones; `complete` answers the questions that they leave open.
+    Raises UserError when a precondition does not hold.
+    """
+    check_clean(project)
+    target = version or project.version
+    before, after = origin.template(project.version), origin.template(target)
+    check_copier(str(after.config.get("_min_copier_version", "0")))
+    recorded = before.answer(read_answers(before, project.answers)).recorded
+    known = questions.parse(after.config)
+    kept = {name: value for name, value in recorded.items() if name in known and not known[name].hidden}
+    answers = revise(known, check_answers(known, kept))
+    answers = complete(after, known, answers)
+    refusals = after.refusals(answers)
+    if refusals:
+        raise UserError(refusals[0])
+    old = render(before, project.answers, project.address, project.version)
+    new = render(after, answers, project.address, target)
+    moved = templates_renames(before.sources(), after.sources()) if target != project.version else {}
+    merged = merge(project.place.store, project.files, old, new, moved, command, ANSWERS)
+    todo = steps(project.files, merged.files, merged.conflicts)
+    check_room(project.place, todo)
+    return Change(project, command, todo, merged, target, after.answer(answers).recorded)
+
+
+def read_answers(template: Template, answers: Answers) -> Answers:
+    """A project's answers, checked by the questions of its version; raises UserError for a broken one."""
+    known = questions.parse(template.config)
+    if "techniques" not in known or not known["techniques"].multiselect:
+        raise UserError("This project was made from another template, which has no techniques to choose.")
+    # What no question asks for is kept out, as Copier does.
+    return check_answers(known, {name: value for name, value in answers.items() if name in known})
+
+
+def check_answers(known: Questions, answers: Answers) -> Answers:
+    try:
+        return {name: questions.check(questions.find(known, name), value) for name, value in answers.items()}
+    except UserError as error:
+        raise UserError(f"In {ANSWERS}: {error}") from error
+
+
+def render(template: Template, answers: Answers, address: str, version: str) -> dict[str, str]:
+    """The files of a choice by path with slashes. Raises UserError where this tool is too old for the template."""
+    try:
+        return {path.as_posix(): text for path, text in template.render(answers, address, version).items()}
+    except (jinja2.TemplateError, KeyError, TypeError) as error:
+        raise UserError(
+            f"Version {version} of the template cannot be rendered by tricks {__version__} "
+            f"({type(error).__name__}: {error}): update tricks."
+        ) from error
+
+
+def with_techniques(names: Sequence[str]) -> Callable[[Questions, Answers], Answers]:
+    """Adds techniques, in the order of copier.yml if the present ones are in it."""
+
+    def revise(known: Questions, answers: Answers) -> Answers:
+        order = list(known["techniques"].choices)
+        check_techniques(known, names)
+        present = list(answers["techniques"])
+        techniques = present + [name for name in dict.fromkeys(names) if name not in present]
+        if present == sorted(present, key=order.index):
+            techniques.sort(key=order.index)
+        return answers | {"techniques": techniques}
+
+    return revise
+
+
+def without_techniques(names: Sequence[str]) -> Callable[[Questions, Answers], Answers]:
+    def revise(known: Questions, answers: Answers) -> Answers:
+        check_techniques(known, names)
+        present = answers["techniques"]
+        missing = [name for name in names if name not in present]
+        if missing:
+            has = ", ".join(present) or "none"
+            raise UserError(f"{missing[0]} is not in the project: its techniques are {has}.")
+        return answers | {"techniques": [name for name in present if name not in names]}
+
+    return revise
+
+
+def with_answers(pairs: Sequence[str]) -> Callable[[Questions, Answers], Answers]:
+    """Sets answers from `KEY=VALUE`; a preset stands for its techniques."""
+
+    def revise(known: Questions, answers: Answers) -> Answers:
+        given = questions.gather(known, None, pairs, None)
+        if "preset" in given:
+            given["techniques"] = questions.presets(known)[given.pop("preset")]
+        return answers | given
+
+    return revise
+
+
+def check_techniques(known: Questions, names: Sequence[str]) -> None:
+    try:
+        questions.check(known["techniques"], list(dict.fromkeys(names)))
+    except UserError as error:
+        name = next(name for name in names if name not in known["techniques"].choices)
+        sentence = str(error).removeprefix("techniques has no value ").partition(": ")[2]
+        raise UserError(
+            f"This project's version of the template has no technique {name!r}: {sentence} "
+            "(`tricks update` brings newer ones.)"
+        ) from error
+
+
+def difference(place: Place, todo: Sequence[Step], color: bool) -> str:
+    """The change to the files as git shows a difference."""
+    store = place.store
+    trees = [
+        store.add_tree({step.path: entry for step in todo if (entry := getattr(step, side))})
+        for side in ("before", "after")
+    ]
+    store.write(*trees)
+    shown = f"--color={'always' if color else 'never'}"
+    settings = ("-c", "core.quotePath=false", "-c", "diff.noprefix=false", "-c", "diff.mnemonicPrefix=false")
+    output = git(place.folder, *settings, "diff", "--no-ext-diff", "--no-textconv", shown, "-M", *trees)
+    return output.decode(errors="replace")

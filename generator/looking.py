@@ -1,0 +1,137 @@
+"""What a technique is made of, read from copier.yml and from renderings with and without it."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from generator import UserError, questions
+from generator.questions import Question
+from generator.rendering import Template
+
+Answers = dict[str, Any]
+Texts = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A value of the command line: `--amp.dtype`, its type, its default and its help."""
+
+    name: str
+    kind: str
+    default: str
+    help: str
+
+
+@dataclass(frozen=True)
+class Technique:
+    """A technique with what it adds to a project that has no other."""
+
+    name: str
+    summary: str
+    when: str
+    about: str
+    costs: str
+    asks: list[Question]
+    knobs: list[Knob]
+    new_files: dict[str, int]  # lines by path
+    difference: str
+
+
+def texts(template: Template, answers: Answers) -> dict[str, str]:
+    """The files of a choice, by path with slashes. Raises UserError for a choice that the template refuses."""
+    refusals = template.refusals(answers)
+    if refusals:
+        raise UserError(refusals[0])
+    return {path.as_posix(): text for path, text in template.render(answers).items()}
+
+
+def choice(known: Mapping[str, Question], words: Iterable[str]) -> Answers:
+    """Answers from words: a preset, techniques with commas between them, KEY=VALUE, or a file with answers.
+
+    Raises UserError for a word that is none of these.
+    """
+    answers: Answers = {}
+    presets = questions.presets(known)
+    for word in words:
+        if "=" in word:
+            answers |= questions.from_arguments(known, [word])
+        elif word in presets:
+            answers["techniques"] = presets[word]
+        elif Path(word).is_file():
+            answers |= questions.from_file(known, Path(word))
+        else:
+            names = [name for name in word.split(",") if name]
+            try:
+                answers["techniques"] = questions.check(known["techniques"], names)
+            except UserError as error:
+                raise UserError(f"{error} (A preset, KEY=VALUE and a file with answers do too.)") from error
+    if "preset" in answers and "techniques" not in answers:
+        answers["techniques"] = presets[answers["preset"]]
+    answers.pop("preset", None)
+    return {"techniques": []} | answers
+
+
+def technique(template: Template, name: str) -> Technique:
+    """Everything about a technique. Raises UserError for a name that is none."""
+    known = questions.parse(template.config)
+    questions.check(known["techniques"], [name])
+    without, with_it = ({"techniques": techniques} for techniques in ([], [name]))
+    before, after = texts(template, without), texts(template, with_it)
+    new_questions = template.answer(with_it).recorded.keys() - template.answer(without).recorded.keys()
+    told = template.config.get("_tricks", {}).get("techniques", {}).get(name, {})
+    summary, _, when = known["techniques"].choices[name].partition(": ")[2].partition("; ")
+    shared = [path for path in after if path in before and path.endswith(".py") and not path.startswith("tests/")]
+    old_knobs = knobs(before)
+    return Technique(
+        name=name,
+        summary=summary,
+        when=when,
+        about=told.get("about", ""),
+        costs=told.get("costs", ""),
+        asks=[question for question in known.values() if question.name in new_questions],
+        knobs=[knob for knob in knobs(after) if knob not in old_knobs],
+        new_files={path: after[path].count("\n") for path in sorted(after) if path not in before},
+        difference=difference({path: before[path] for path in shared}, {path: after[path] for path in shared}),
+    )
+
+
+def knobs(project: Texts) -> list[Knob]:
+    """The values that a project's command line takes, by its config dataclasses."""
+    classes: dict[str, ast.ClassDef] = {}
+    for path, text in project.items():
+        if path.endswith(".py") and "/" not in path:
+            found = (node for node in ast.parse(text).body if isinstance(node, ast.ClassDef))
+            classes |= {node.name: node for node in found if node.name.endswith("Config")}
+    return list(_knobs(classes, "Config", "--"))
+
+
+def _knobs(classes: Mapping[str, ast.ClassDef], name: str, prefix: str) -> Iterable[Knob]:
+    body = classes[name].body
+    for index, node in enumerate(body):
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+            continue
+        option = prefix + node.target.id.replace("_", "-")
+        kind = ast.unparse(node.annotation)
+        if kind in classes:
+            yield from _knobs(classes, kind, f"{option}.")
+            continue
+        after = body[index + 1] if index + 1 < len(body) else None
+        described = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        text = str(after.value.value) if described else ""  # type: ignore[union-attr]
+        yield Knob(option, kind, ast.unparse(node.value) if node.value else "", text)
+
+
+def difference(before: Texts, after: Texts) -> str:
+    """The unified difference of two projects."""
+    parts: list[str] = []
+    for path in sorted(before.keys() | after.keys()):
+        old, new = (side.get(path, "").splitlines(keepends=True) for side in (before, after))
+        old_name = f"a/{path}" if path in before else "/dev/null"
+        new_name = f"b/{path}" if path in after else "/dev/null"
+        parts += difflib.unified_diff(old, new, old_name, new_name)
+    return "".join(parts)

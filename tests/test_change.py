@@ -1,0 +1,328 @@
+"""add, remove, set and undo on real repositories: what they leave in the work tree and the index."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.rendering import Template
+from tests.conftest import TAG, answers, commit, git, tree
+
+Run = Callable[..., Any]
+Project = Callable[..., Path]
+
+
+@pytest.fixture
+def project(tricks: Run) -> Project:
+    """Generates a project and commits it."""
+
+    def make(name: str = "p", *arguments: str) -> Path:
+        assert tricks("new", name, "--defaults", *(arguments or ("--preset", "recommended"))).exit_code == 0
+        commit(Path(name))
+        return Path(name).resolve()
+
+    return make
+
+
+def insert(path: Path, before: str, line: str) -> None:
+    """A line of the owner's before the first line that holds a text."""
+    lines = path.read_bytes().decode().split("\n")
+    index = next(index for index, text in enumerate(lines) if before in text)
+    path.write_bytes("\n".join([*lines[:index], line, *lines[index:]]).encode())
+
+
+def state(project: Path) -> tuple[Any, ...]:
+    """All that a command could change: contents, modes, index, references."""
+    modes = {
+        path: stat.S_IMODE(path.lstat().st_mode) for path in sorted(project.rglob("*")) if ".git" not in path.parts
+    }
+    return (
+        tree(project),
+        modes,
+        git(project, "ls-files", "--stage"),
+        git(project, "for-each-ref"),
+        git(project, "stash", "list"),
+    )
+
+
+def test_add_gives_what_the_new_choice_generates(tricks: Run, project: Project, checkout: Path) -> None:
+    folder = project()
+    result = tricks("add", "ddp", "export", "p", "-d", "export_formats=onnx")
+    assert result.exit_code == 0, result.output
+    recorded = {name: value for name, value in answers(folder).items() if not name.startswith("_")}
+    assert recorded["techniques"][-2:] == ["ddp", "export"] and recorded["export_formats"] == ["onnx"]
+    expected = Template(checkout).render(recorded, str(checkout), TAG)
+    assert tree(folder) == {path.as_posix(): text.encode() for path, text in expected.items()}
+    assert "+ distributed.py" in result.output and "~ train.py" in result.output
+    # The whole change is staged, as after `git merge --no-commit`.
+    assert git(folder, "diff") == "" and git(folder, "status", "--porcelain").count("\n") > 5
+    commit(folder)
+    result = tricks("remove", "ddp", "export", "p")
+    assert result.exit_code == 0 and "- distributed.py" in result.output
+    assert git(folder, "diff", "--cached", "HEAD~1") == ""
+
+
+def test_edits_stay_and_undo_takes_back_exactly_the_change(tricks: Run, project: Project) -> None:
+    folder = project()
+    insert(folder / "train.py", "def update(", "# mine")
+    (folder / "model.py").write_bytes(b"# caf\xe9, not UTF-8\r\nx = 1")
+    (folder / "amp.py").chmod(0o755)
+    (folder / "README.md").unlink()
+    (folder / "run.py").rename(folder / "running.py")
+    commit(folder)
+    (folder / "notes.txt").write_text("not tracked\n", encoding="utf-8")
+    before = state(folder)
+    result = tricks("add", "ddp", "p", "--defaults")
+    assert result.exit_code == 0, result.output
+    assert "run.py: followed to its new name running.py" in result.output
+    assert "README.md: you deleted it" in result.output
+    assert "# mine\n" in (folder / "train.py").read_text(encoding="utf-8")
+    assert "distributed" in (folder / "running.py").read_text(encoding="utf-8")
+    assert (folder / "amp.py").stat().st_mode & 0o111 and "all_gather" in (folder / "amp.py").read_text(
+        encoding="utf-8"
+    )
+    assert not (folder / "README.md").exists() and (folder / "model.py").read_bytes().startswith(b"# caf\xe9")
+    result = tricks("undo", "p")
+    assert result.exit_code == 0 and state(folder) == before
+    assert "nothing to undo" in tricks("undo", "p").output
+
+
+def test_undo_refuses_to_lose_an_edit_made_since(tricks: Run, project: Project) -> None:
+    folder = project()
+    clean = state(folder)
+    tricks("add", "ddp", "p", "--defaults")
+    text = (folder / "train.py").read_text(encoding="utf-8")
+    (folder / "train.py").write_text(text + "# later\n", encoding="utf-8")
+    before = state(folder)
+    result = tricks("undo", "p")
+    assert result.exit_code == 1 and "train.py was edited since `tricks add ddp`" in result.output
+    assert state(folder) == before
+    (folder / "train.py").write_text(text + "# staged\n", encoding="utf-8")
+    git(folder, "add", "train.py")
+    (folder / "train.py").write_text(text, encoding="utf-8")
+    assert tricks("undo", "p").exit_code == 1  # what is staged would be lost
+    git(folder, "add", "train.py")
+    assert tricks("undo", "p").exit_code == 0 and state(folder) == clean
+
+
+def test_undo_after_the_change_was_committed(tricks: Run, project: Project) -> None:
+    folder = project()
+    before = tree(folder)
+    tricks("add", "ddp", "p", "--defaults")
+    commit(folder)
+    assert tricks("undo", "p").exit_code == 0
+    assert tree(folder) == before and git(folder, "diff", "--cached", "HEAD~1") == ""
+
+
+def test_conflict_is_named_by_line_and_stays_until_it_is_resolved(tricks: Run, project: Project) -> None:
+    folder = project()
+    insert(folder / "train.py", "run.scaler.unscale_", "    print('mine')")
+    insert(folder / "amp.py", "DTYPES", "# mine too")
+    commit(folder)
+    before = state(folder)
+    result = tricks("remove", "amp", "p")
+    assert result.exit_code == 3
+    assert "amp.py: is no longer part of the project, but you edited it: it is kept." in result.output
+    assert "# mine too" in (folder / "amp.py").read_text(encoding="utf-8")
+    places = [line.split(":")[1] for line in result.output.splitlines() if line.startswith("  train.py:")]
+    first, last = map(int, places[0].split("-"))
+    lines = (folder / "train.py").read_text(encoding="utf-8").splitlines()
+    assert lines[first - 1] == "<<<<<<< yours" and lines[last - 1] == ">>>>>>> tricks: remove amp"
+    assert "    print('mine')" in lines[first:last]
+    status = tricks("status", "p")
+    assert status.exit_code == 3 and f"train.py:{first}" in status.output and "amp.py (not added" in status.output
+    # git refuses to commit it, and the tool to go on.
+    with pytest.raises(Exception, match="returned non-zero"):
+        git(folder, "commit", "-m", "too early")
+    assert "conflicts left in amp.py, train.py" in tricks("add", "ddp", "p", "--defaults").output
+    git(folder, "add", "amp.py", "train.py")
+    assert tricks("status", "p").exit_code == 3  # the markers are still there
+    result = tricks("undo", "p")
+    assert result.exit_code == 0 and state(folder) == before
+    # Resolved by hand.
+    tricks("remove", "amp", "p")
+    text = (folder / "train.py").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "train.py").write_text("".join(line for line in text if line[:7] not in ("<" * 7, "=" * 7, ">" * 7)))
+    git(folder, "rm", "-q", "--cached", "amp.py")
+    (folder / "amp.py").unlink()
+    commit(folder)
+    assert tricks("status", "p").exit_code == 0
+
+
+@pytest.mark.parametrize("style", ["merge", "diff3", "zdiff3"])
+def test_settings_of_git_do_not_matter(tricks: Run, project: Project, style: str) -> None:
+    folder = project()
+    for name, value in {
+        "merge.conflictStyle": style,
+        "diff.noprefix": "true",
+        "diff.external": "false",
+        "diff.renames": "false",
+        "merge.renames": "false",
+        "core.quotePath": "true",
+        "color.ui": "always",
+        "diff.algorithm": "patience",
+        "status.showUntrackedFiles": "all",
+        "commit.gpgSign": "true",
+    }.items():
+        git(folder, "config", name, value)
+    insert(folder / "train.py", "run.scaler.unscale_", "    print('mine')")
+    git(folder, "-c", "commit.gpgSign=false", "commit", "-qam", "mine")
+    result = tricks("remove", "amp", "p", "--dry-run")
+    assert result.exit_code == 3 and "+++ b/train.py" in result.output
+    result = tricks("remove", "amp", "p")
+    text = (folder / "train.py").read_text(encoding="utf-8")
+    assert result.exit_code == 3 and "<<<<<<< yours\n" in text and ">>>>>>> tricks: remove amp\n" in text
+    assert ("||||||| before\n" in text) == (style != "merge")
+
+
+def test_dry_run_and_diff_show_what_would_be_applied_and_change_nothing(tricks: Run, project: Project) -> None:
+    folder = project()
+    insert(folder / "train.py", "def update(", "# mine")
+    commit(folder)
+    before = state(folder)
+    shown = tricks("add", "ddp", "p", "--defaults", "--dry-run")
+    assert shown.exit_code == 0 and state(folder) == before
+    assert not (folder / ".git/tricks").exists()
+    assert tricks("diff", "add", "ddp", "p", "--defaults").stdout == shown.stdout
+    tricks("add", "ddp", "p", "--defaults")
+    applied = git(folder, "diff", "--cached", "-M")
+    assert shown.stdout.strip() == applied.strip()
+
+
+def test_a_project_in_a_folder_of_a_repository(tricks: Run, tmp_path: Path) -> None:
+    top = tmp_path / "work" / "mono répo"
+    (top / "other").mkdir(parents=True)
+    (top / "other/train.py").write_text("print()\n", encoding="utf-8")
+    folder = top / "my projects" / "数字"
+    assert tricks("new", str(folder), "--defaults").exit_code == 0
+    insert(folder / "train.py", "def update(", "# mine")
+    commit(top)
+    (top / "other/train.py").write_text("edited\n", encoding="utf-8")  # not our business
+    before = tree(top), git(top, "ls-files", "--stage")
+    result = tricks("add", "ddp", str(folder), "--defaults")
+    assert result.exit_code == 0, result.output
+    assert (folder / "distributed.py").is_file() and not (top / "distributed.py").exists()
+    assert "# mine" in (folder / "train.py").read_text(encoding="utf-8")
+    assert git(top, "diff", "--name-only") == "other/train.py"
+    assert all(
+        name.startswith("my projects/数字/")
+        for name in git(top, "diff", "--cached", "--name-only", "-z").split("\0")[:-1]
+    )
+    assert tricks("status", str(folder)).exit_code == 0
+    assert tricks("undo", str(folder)).exit_code == 0
+    assert (tree(top), git(top, "ls-files", "--stage")) == before
+
+
+@pytest.mark.parametrize("converted", [True, False], ids=["autocrlf", "committed with CRLF"])
+def test_windows_line_endings(tricks: Run, project: Project, converted: bool) -> None:
+    folder = project()
+    git(folder, "config", "core.autocrlf", str(converted).lower())
+    for path in folder.rglob("*"):
+        if path.is_file() and ".git" not in path.parts:
+            path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    insert(folder / "train.py", "def update(", "# mine\r")
+    git(folder, "-c", "core.safecrlf=false", "add", "-A")
+    git(folder, "commit", "-qm", "CRLF")
+    before = state(folder)
+    result = tricks("add", "ddp", "p", "--defaults")
+    assert result.exit_code == 0, result.output
+    for path in git(folder, "diff", "--name-only", "--diff-filter=M", "HEAD").splitlines():
+        if path == ".copier-answers.yml" and not converted:
+            continue  # always as the template writes it
+        data = (folder / path).read_bytes()
+        assert data.count(b"\n") == data.count(b"\r\n"), path
+        stored = git(folder, "ls-files", "--eol", path).split()[0]
+        assert stored == ("i/lf" if converted else "i/crlf"), path
+    assert b"# mine\r\n" in (folder / "train.py").read_bytes()
+    assert git(folder, "diff", "--stat") == ""
+    assert tricks("undo", "p").exit_code == 0 and state(folder) == before
+
+
+def test_sha256_repositories_and_linked_work_trees(tricks: Run, project: Project) -> None:
+    folder = project()
+    shutil.rmtree(folder / ".git")
+    git(folder, "init", "-q", "--object-format=sha256")
+    commit(folder)
+    git(folder, "worktree", "add", "-q", "../linked", "-b", "linked")
+    insert(folder / "train.py", "def update(", "# mine")
+    commit(folder)
+    before = state(folder)
+    assert tricks("add", "ddp", "p", "--defaults").exit_code == 0
+    assert "nothing to undo" in tricks("undo", "linked").output
+    assert tricks("remove", "amp", "linked").exit_code == 0
+    assert tricks("undo", "p").exit_code == 0 and state(folder)[:3] == before[:3]
+    assert tricks("undo", "linked").exit_code == 0 and git(Path("linked"), "status", "--porcelain") == ""
+
+
+def test_a_change_that_cannot_be_written_leaves_everything_as_it_was(tricks: Run, project: Project) -> None:
+    folder = project()
+    before = state(folder)
+    (folder / ".git/index.lock").touch()
+    result = tricks("add", "ddp", "p", "--defaults")
+    assert result.exit_code == 1 and "everything is as it was" in result.output and result.output.count("\n") == 1
+    (folder / ".git/index.lock").unlink()
+    assert state(folder) == before and "nothing to undo" in tricks("undo", "p").output
+
+
+def test_a_change_that_was_killed_halfway_can_be_undone(
+    tricks: Run, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from generator import applying
+
+    folder = project()
+    before = state(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(applying, "_set_index", lambda *_: os._exit(9))
+        child = os.fork()
+        if child == 0:
+            tricks("add", "ddp", "p", "--defaults")
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert (folder / "distributed.py").exists()
+    assert tricks("undo", "p").exit_code == 0 and state(folder) == before
+
+
+def test_a_renamed_folder_gets_the_new_files_too(tricks: Run, project: Project) -> None:
+    folder = project()
+    (folder / "tests").rename(folder / "proofs")
+    commit(folder)
+    before = tree(folder)
+    assert tricks("add", "ddp", "p", "--defaults").exit_code == 0
+    assert (folder / "proofs/test_distributed.py").is_file() and not (folder / "tests").exists()
+    commit(folder)
+    assert tricks("remove", "ddp", "p").exit_code == 0 and tree(folder) == before
+
+
+def test_set(tricks: Run, project: Project) -> None:
+    folder = project()
+    before = tree(folder)
+    assert tricks("set", "schedule=plateau", "clip=value", "p").exit_code == 0
+    assert answers(folder)["schedule"] == "plateau" and "max_value" in (folder / "clipping.py").read_text()
+    commit(folder)
+    assert tricks("set", "schedule=warmup_cosine", "clip=norm", "p").exit_code == 0 and tree(folder) == before
+    commit(folder)
+    assert "Nothing to change" in tricks("set", "clip=norm", "p").output
+    assert "Nothing to change" in tricks("add", "amp", "p").output
+    assert tricks("set", "preset=minimal", "p").exit_code == 0 and answers(folder)["techniques"] == []
+
+
+def test_the_order_of_the_recorded_techniques(tricks: Run, project: Project) -> None:
+    folder = project("p", "-d", "techniques=ddp,amp")
+    text = (folder / ".copier-answers.yml").read_text(encoding="utf-8")
+    (folder / ".copier-answers.yml").write_text(text.replace("- amp\n- ddp\n", "- ddp\n- amp\n"), encoding="utf-8")
+    commit(folder)
+    before = tree(folder)
+    tricks("add", "compile", "p")
+    assert answers(folder)["techniques"] == ["ddp", "amp", "compile"]  # an own order is kept
+    commit(folder)
+    tricks("remove", "compile", "p")
+    assert tree(folder) == before
+    commit(folder)
+    other = project("q", "-d", "techniques=amp,ddp")
+    tricks("add", "accumulation", "q")
+    assert answers(other)["techniques"] == ["amp", "accumulation", "ddp"]
