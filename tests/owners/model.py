@@ -3,8 +3,9 @@
 from typing import Any
 
 import torch
-from data import Batch
 from torch import Tensor, nn
+
+from data import Batch
 
 SEPARABLE = False
 
