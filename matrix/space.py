@@ -60,6 +60,7 @@ class Space:
         self._projections: dict[tuple[str, ...], list[dict[str, Any]]] = {}
         self._scopes: dict[str, tuple[str, ...]] = {}
         self._known: dict[tuple[Any, ...], Any] = {}
+        self._read: dict[str, set[str]] = {}
 
     @cached_property
     def options(self) -> dict[str, Option]:
@@ -314,4 +315,7 @@ class Space:
         return self.template.default(question, self.values(row, needed))
 
     def _names(self, text: str) -> set[str]:
-        return meta.find_undeclared_variables(self.template.environment.parse(text)) if "{" in text else set()
+        if text not in self._read:
+            tree = self.template.environment.parse(text)
+            self._read[text] = meta.find_undeclared_variables(tree) if "{" in text else set()
+        return self._read[text]
