@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gc
+import os
 import time
 from dataclasses import dataclass, field
 
+from matrix.arrays import covering_array
 from matrix.rules import check_rules
-from matrix.space import Space
+from matrix.samples import alone, everything, nothing
+from matrix.space import Row, Space
 from matrix.texts import Fault, check_texts
+from matrix.typecheck import check_types
 from matrix.variants import Unit, units
 
 
@@ -20,7 +24,8 @@ class Static:
     units: list[Unit]
     faults: list[Fault] = field(default_factory=list)
     rules: int = 0
-    seconds: dict[str, tuple[float, float]] = field(default_factory=dict)  # wall, of this process's own CPU
+    typed: int = 0  # projects that the type checker saw
+    seconds: dict[str, tuple[float, float]] = field(default_factory=dict)  # wall, CPU
 
     def variants(self) -> dict[str, tuple[int, int]]:
         """Per file its variants and its distinct texts; of a Markdown file those of all its sections."""
@@ -48,12 +53,23 @@ def check(space: Space) -> Static:
     except SyntaxError as error:  # ruff has named the file
         more = [Fault(str(error.filename), f"cannot be read for the rules across files: {error}")]
     result.faults += more
-    result.seconds["rules"] = since(began)
+    result.seconds["rules"], began = since(began), clock()
+    projects = [space.choice(row) for row in type_checked(space)]
+    result.typed = len(projects)
+    result.faults += check_types(space, projects)
+    result.seconds["types"] = since(began)
     return result
 
 
+def type_checked(space: Space) -> list[Row]:
+    """The projects that the type checker sees: nothing, everything, each option alone, all pairs."""
+    whole = [everything(space, task) for task in space.options["task"].values]
+    return [nothing(space), *whole, *alone(space).values(), *covering_array(space, 2)]
+
+
 def clock() -> tuple[float, float]:
-    return time.perf_counter(), time.process_time()
+    used = os.times()
+    return time.perf_counter(), used.user + used.system + used.children_user + used.children_system
 
 
 def since(began: tuple[float, float]) -> tuple[float, float]:
@@ -71,8 +87,9 @@ def report(result: Static) -> str:
     lines.append(f"variants          {sum(pair[0] for pair in table.values()):>10,}")
     lines.append(f"distinct texts    {sum(pair[1] for pair in table.values()):>10,}")
     lines.append(f"rules across files{result.rules:>10,}")
+    lines.append(f"type-checked      {result.typed:>10,} projects")
     for name, (wall, cpu) in result.seconds.items():
-        lines.append(f"  {name:<10} {wall:>6.1f} s ({cpu:.1f} s of this process's CPU)")
+        lines.append(f"  {name:<10} {wall:>6.1f} s, CPU {cpu:.1f} s")
     lines += [f"FAULT {fault}" for fault in result.faults]
     lines.append(f"static: {len(result.faults)} faults")
     return "\n".join(lines)

@@ -18,7 +18,11 @@ class DebugConfig:
 
 
 class Hooks:
+    # {% if compile %}
     """Made before the model's first forward pass, as torch.compile takes the hooks that it finds then."""
+    # {% else %}
+    """The hooks on the layers of a model, until remove() takes them off."""
+    # {% endif %}
 
     def __init__(
         self,
