@@ -21,9 +21,10 @@ from typing import Any
 import torch
 
 from generator.rendering import Template, write
+from matrix import codes
 from matrix.jobs import Job
 
-STEPS, EVERY, STOP_AT = 6, 3, 2
+STEPS, EVERY, STOP_AT = 4, 2, 1
 RANKS = 2
 
 
@@ -59,6 +60,7 @@ def run(job: Job, template: Template, folder: Path, text: Path) -> None:
     os.chdir(folder)
     sys.path[:] = [str(folder), *(entry for entry in sys.path if not Path(entry or ".", "copier.yml").exists())]
     sys.modules.pop("tests", None)
+    codes.install(folder)
     random.seed(0)
     torch.manual_seed(0)
     several = "ddp" in job.choice["techniques"]

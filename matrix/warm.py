@@ -24,7 +24,7 @@ from pathlib import Path
 import torch
 
 from generator.rendering import Template
-from matrix import child, cold
+from matrix import child, codes, cold
 from matrix.jobs import Job, Outcome
 
 TIMEOUT = 120.0  # seconds for a warm job; proofs and cold ones have eight times as many
@@ -36,16 +36,47 @@ def warm_up() -> None:
     for name in (
         "matplotlib.figure", "onnxruntime", "onnxscript", "safetensors.torch", "sklearn.datasets", "tensorboard",
         "torch._dynamo", "torch._inductor", "torch.distributed", "torch.export", "torch.onnx", "torch.profiler",
-        "torch.utils.data", "torch.utils.tensorboard", "tqdm", "tyro",
+        "torch.utils.data", "torch.utils.tensorboard", "tqdm", "typeguard", "docstring_parser", "tyro",
     ):  # fmt: skip
         importlib.import_module(name)
     torch.set_num_threads(1)
+    fewer_digits()
+    first_use()
+    gc.collect()
+    gc.freeze()
+
+
+def fewer_digits() -> None:
+    """Every fifth of scikit-learn's digits, read once."""
     import sklearn.datasets
 
     digits = sklearn.datasets.load_digits()
+    for name in ("data", "images", "target"):
+        digits[name] = digits[name][::5]
     sklearn.datasets.load_digits = lambda: digits
-    gc.collect()
-    gc.freeze()
+
+
+def first_use() -> None:
+    """What libraries do at their first use: each child would do it again."""
+    import tyro
+
+    @dataclass(frozen=True)
+    class Knobs:
+        """Some knobs."""
+
+        rate: float = 0.1
+        """A rate."""
+
+    tyro.cli(Knobs, args=["--rate", "0.2"])
+    # A backward pass on the CPU starts no thread that a fork would lose.
+    layer = torch.nn.Conv2d(1, 8, 3)
+    layer(torch.zeros(32, 1, 8, 8)).sum().backward()
+    torch.optim.AdamW(layer.parameters(), fused=True).step()
+
+
+def memory() -> str | None:
+    """A folder in memory, where there is one: checkpoints wait for the disk otherwise."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 @dataclass
@@ -66,7 +97,7 @@ def outcomes(
     warm_up()
     pending, number = iter(jobs), 0
     running: list[Running] = []
-    with tempfile.TemporaryDirectory(prefix="tricks-matrix-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="tricks-matrix-", dir=memory()) as scratch:
         text = Path(scratch, "text.txt")
         text.write_text("the quick brown fox jumps over the lazy dog, and then it sleeps. " * 200, encoding="utf-8")
         try:
@@ -89,6 +120,7 @@ def outcomes(
 
 def start(job: Job, template: Template, folder: Path, text: Path, limit: float) -> Running:
     folder.mkdir()
+    codes.keep(template.render(job.choice))
     log = folder / "log"
     log.touch()
     sys.stdout.flush()
