@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from pathlib import Path
 
 from generator.rendering import Template
-from matrix import static
 from matrix.space import ROOT, Space, TooManyError
+
+SAID = (
+    "Patched out in warm children, and run in the cold sample: curves.png, real compilation, AOTInductor's compiler, "
+    "torchrun. Latencies of exports are not measured."
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -16,6 +21,14 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--template", type=Path, default=ROOT, help="folder with copier.yml (default: this repository)")
     commands = top.add_subparsers(dest="command", required=True)
     commands.add_parser("static", help="check every project as text")
+    train = commands.add_parser("train", help="train projects: all plans, or those that are named")
+    train.add_argument("plans", nargs="*", help="basics pairs headline triples proofs cold walk (default: all)")
+    train.add_argument("--seconds", type=float, default=0.0, help="length of the random walk")
+    train.add_argument("--seed", type=int, default=None, help="of the random walk (default: the time)")
+    train.add_argument("--processes", type=int, default=2)
+    train.add_argument("--fresh", action="store_true", help="take over no earlier result")
+    one = commands.add_parser("one", help="run one project, as a failure prints it")
+    one.add_argument("job")
     return top
 
 
@@ -23,12 +36,56 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     space = Space(Template(given.template.resolve()))
     try:
-        result = static.check(space)
-    except TooManyError as error:
+        return {"static": check, "train": train, "one": one}[given.command](space, given)
+    except (TooManyError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def check(space: Space, given: argparse.Namespace) -> int:
+    from matrix import static
+
+    result = static.check(space)
     print(static.report(result))
     return 1 if result.faults else 0
+
+
+def train(space: Space, given: argparse.Namespace) -> int:
+    from matrix import plans
+    from matrix.results import Results
+    from matrix.runner import run, table
+
+    results = Results(None if given.fresh else ROOT / "build" / "matrix" / "results.jsonl")
+    seed = int(time.time()) if given.seed is None else given.seed
+    made = {
+        "basics": lambda: plans.basics(space),
+        "pairs": lambda: plans.pairs(space),
+        "headline": lambda: plans.headline(space),
+        "triples": lambda: plans.triples(space),
+        "cold": lambda: plans.cold(space),
+        "proofs": lambda: plans.pairs(space, proofs=True),
+        "walk": lambda: plans.walk(space, seed),
+    }
+    if unknown := set(given.plans) - made.keys():
+        raise ValueError(f"There is no plan {', '.join(sorted(unknown))}: choose from {', '.join(made)}.")
+    tallies = []
+    for name in given.plans or list(made):
+        until = time.monotonic() + given.seconds if name == "walk" else None
+        label = f"walk, seed {seed}" if name == "walk" else name
+        tallies.append(run(label, made[name](), space, results, given.processes, until=until))
+        print(tallies[-1].line(), flush=True)
+    print(f"\n{SAID}\n{table(tallies)}")
+    return 1 if any(tally.failed for tally in tallies) else 0
+
+
+def one(space: Space, given: argparse.Namespace) -> int:
+    from matrix.jobs import parse
+    from matrix.warm import outcomes
+
+    outcome = next(outcomes([parse(given.job, space)], space.template, 1))
+    print(outcome.output)
+    print(f"{outcome.problem or 'passed'} ({outcome.seconds:.1f} s)")
+    return 1 if outcome.problem else 0
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def arguments(job: Job, text: Path) -> list[str]:
         found += ["--data.root", text, "--batch-size", 8 // micro, "--data.samples-per-epoch", "40"]
         found += ["--data.context", "16", "--data.validation-samples", "16"]
     else:
-        found += ["--batch-size", 64 // micro]
+        found += ["--batch-size", 16 // micro]
     if "accumulation" in techniques:
         found += ["--accumulation.steps", "2"]
     if "compile" in techniques and not job.cold:

@@ -72,6 +72,9 @@ def first_use() -> None:
     layer = torch.nn.Conv2d(1, 8, 3)
     layer(torch.zeros(32, 1, 8, 8)).sum().backward()
     torch.optim.AdamW(layer.parameters(), fused=True).step()
+    batch = torch.export.Dim("batch", min=1)
+    program = torch.export.export(layer.eval(), (torch.zeros(3, 1, 8, 8),), dynamic_shapes=({0: batch},))
+    torch.onnx.export(program, dynamo=True, verbose=False)  # reads its table of operators
 
 
 def memory() -> str | None:
