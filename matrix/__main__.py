@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from generator.rendering import Template
@@ -19,6 +20,7 @@ SAID = (
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m matrix", description=__doc__)
     top.add_argument("--template", type=Path, default=ROOT, help="folder with copier.yml (default: this repository)")
+    top.add_argument("--vary", default="", help="comma-separated options; every other one keeps its first value")
     commands = top.add_subparsers(dest="command", required=True)
     commands.add_parser("static", help="check every project as text")
     train = commands.add_parser("train", help="train projects: all plans, or those that are named")
@@ -34,12 +36,23 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     given = parser().parse_args(arguments)
-    space = Space(Template(given.template.resolve()))
     try:
-        return {"static": check, "train": train, "one": one}[given.command](space, given)
+        space = reduced(Template(given.template.resolve()), given.vary)
+        commands: dict[str, Callable[[Space, argparse.Namespace], int]] = {"static": check, "train": train, "one": one}
+        return commands[given.command](space, given)
     except (TooManyError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def reduced(template: Template, vary: str) -> Space:
+    space = Space(template)
+    if not vary:
+        return space
+    names = vary.split(",")
+    if unknown := set(names) - space.options.keys():
+        raise ValueError(f"There is no option {', '.join(sorted(unknown))}: choose from {', '.join(space.options)}.")
+    return Space(template, {name: option.values[:1] for name, option in space.options.items() if name not in names})
 
 
 def check(space: Space, given: argparse.Namespace) -> int:
@@ -52,12 +65,13 @@ def check(space: Space, given: argparse.Namespace) -> int:
 
 def train(space: Space, given: argparse.Namespace) -> int:
     from matrix import plans
+    from matrix.jobs import Job
     from matrix.results import Results
     from matrix.runner import run, table
 
     results = Results(None if given.fresh else ROOT / "build" / "matrix" / "results.jsonl")
     seed = int(time.time()) if given.seed is None else given.seed
-    made = {
+    made: dict[str, Callable[[], Iterable[Job]]] = {
         "basics": lambda: plans.basics(space),
         "pairs": lambda: plans.pairs(space),
         "headline": lambda: plans.headline(space),

@@ -3,8 +3,8 @@
 Greedy, a row at a time: each new row starts from a combination that is still missing and is improved group by group
 until no other assignment of a group covers more. Rows are made of valid assignments only, so constraints hold.
 
-Compared: allpairspy and covertable. The first has strength 2 only; both take constraints as a filter over single rows, where
-here the valid assignments of each group are known beforehand.
+Compared: allpairspy has strength 2 only; covertable has more. Both take constraints as a filter over rows, where here
+the valid assignments of each group are known beforehand, so no row is ever thrown away.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def covering_array(space: Space, strength: int, seed: int = 0) -> list[Row]:
         raise ValueError(f"The strength of a covering array is 2 or 3, not {strength}.")
     literals = {
         literal: index
-        for index, literal in enumerate((name, value) for name, option in space.options.items() for value in option.values)
+        for index, literal in enumerate(
+            (name, value) for name, option in space.options.items() for value in option.values
+        )
     }
     # Per group the literals of each valid assignment.
     encoded = [
@@ -37,7 +39,8 @@ def covering_array(space: Space, strength: int, seed: int = 0) -> list[Row]:
     source = random.Random(seed)
     rows: list[Row] = []
     while len(found := np.argwhere(missing)):
-        best, most = None, -1
+        best: list[int] = []
+        most = -1
         for _ in range(TRIES):
             start = found[source.randrange(len(found))]
             picked, covered = improve(encoded, missing, start, source)
@@ -59,7 +62,7 @@ def uncovered(encoded: list[np.ndarray], size: int, strength: int) -> np.ndarray
             together[np.ix_(*[row] * strength)] = True
     places = np.indices(together.shape)
     ascending = np.all(places[:-1] < places[1:], axis=0)
-    return together & ascending
+    return np.logical_and(together, ascending)
 
 
 def improve(

@@ -1,11 +1,12 @@
-"""What a forked child does with a project: writes it, trains it with a stop and a resume, exports it, looks at the outcome.
+"""What a forked child does with a project: writes it, trains it with a stop and a resume, exports it, checks it.
 
-The parent has imported torch (warm.py). Patched out in a warm child, and run in the cold sample: drawing curves.png, real
-compilation (`--compile.mode off`), AOTInductor's compiler, torchrun (the ranks are forks).
+The parent has imported torch (warm.py). Patched out in a warm child, and run in the cold sample: drawing
+curves.png, real compilation (`--compile.mode off`), AOTInductor's compiler, torchrun (the ranks are forks).
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -15,7 +16,6 @@ import socket
 import sys
 import traceback
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -35,7 +35,18 @@ class Problem(Exception):
 def arguments(job: Job, text: Path) -> list[str]:
     """The command line of a small run."""
     techniques = job.choice["techniques"]
-    found = ["--max-steps", STEPS, "--eval-every", EVERY, "--checkpoint-every", "2", "--log-every", "1", "--run-dir", "run"]
+    found = [
+        "--max-steps",
+        STEPS,
+        "--eval-every",
+        EVERY,
+        "--checkpoint-every",
+        "2",
+        "--log-every",
+        "1",
+        "--run-dir",
+        "run",
+    ]
     ranks = RANKS if "ddp" in techniques else 1
     micro = ranks * (2 if "accumulation" in techniques else 1)
     if job.choice.get("task", "image") == "text":
@@ -101,7 +112,7 @@ def launch(several: bool) -> dict[str, str]:
 
 def train(job: Job, given: list[str], rank: int, launches: tuple[dict[str, str], dict[str, str]]) -> None:
     """Trains until a signal in the middle, and goes on to the end."""
-    module = quietly(rank)
+    module: Any = quietly(rank)
     real, made = module.step, []
 
     def step(*values: Any) -> Any:
@@ -122,14 +133,14 @@ def train(job: Job, given: list[str], rank: int, launches: tuple[dict[str, str],
         raise Problem(f"{len(made)} optimizer steps were made, not {STEPS}")
 
 
-def quietly(rank: int) -> ModuleType:
+def quietly(rank: int) -> Any:
     """The project's train.py as a module, with what takes seconds patched out."""
     import log  # type: ignore[import-not-found]
     import train as module  # type: ignore[import-not-found]
 
     log.draw = lambda folder: (folder / "curves.png").touch()
     if rank:
-        sys.stdout = open(os.devnull, "w")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return module
 
 
@@ -148,10 +159,9 @@ def stand_in_for_the_compiler() -> None:
         assert json.loads(inductor_configs["aot_inductor.metadata"]["info"])
         torch.export.save(program, package_path)
 
-    import torch._inductor
-
-    torch._inductor.aoti_compile_and_package = package
-    torch._inductor.aoti_load_package = lambda path: torch.export.load(path).module()
+    inductor: Any = importlib.import_module("torch._inductor")
+    inductor.aoti_compile_and_package = package
+    inductor.aoti_load_package = lambda path: torch.export.load(path).module()
 
 
 # ------------------------------------------------------------------------------------------------ the outcome

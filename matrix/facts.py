@@ -9,11 +9,16 @@ from __future__ import annotations
 import ast
 import re
 import sys
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # pytest brings it
 
 Fact = tuple[str, ...]
 # `--accumulation.steps 4`, in a README or in a message.
@@ -235,7 +240,7 @@ def dotted(node: ast.expr) -> list[str]:
 
 
 def pyproject(text: str) -> Iterator[Fact]:
-    content = tomllib.loads(text)
+    content = toml(text)
     project = content.get("project", {})
     for requirement in project.get("dependencies", []):
         yield ("requires", distribution(requirement))
@@ -245,6 +250,11 @@ def pyproject(text: str) -> Iterator[Fact]:
             yield ("requires", distribution(requirement))
     for tool in content.get("tool", {}):
         yield ("word", tool)
+
+
+def toml(text: str) -> dict[str, Any]:
+    """The content of a TOML file. Raises ValueError when it is not valid."""
+    return tomllib.loads(text)
 
 
 def distribution(requirement: str) -> str:

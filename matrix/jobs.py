@@ -9,7 +9,6 @@ import shlex
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -88,6 +87,6 @@ def amp_dtypes(template: Template) -> list[str]:
         if path == Path("amp.py"):
             for node in ast.walk(ast.parse(text)):
                 if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "dtype":
-                    literals: list[Any] = [leaf.value for leaf in ast.walk(node.annotation) if isinstance(leaf, ast.Constant)]
+                    literals = [leaf.value for leaf in ast.walk(node.annotation) if isinstance(leaf, ast.Constant)]
                     return [str(literal) for literal in literals if literal != "auto"]
     raise ValueError("The template's amp.py has no dtype: the runner does not know what to train with.")

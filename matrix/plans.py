@@ -1,4 +1,4 @@
-"""Which projects are trained: every combination of the headline techniques, covering arrays, a cold sample, a random walk."""
+"""Which projects are trained: all combinations of the headline techniques, covering arrays, a cold sample, a walk."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def basics(space: Space) -> list[Job]:
 def cold(space: Space) -> list[Job]:
     """Fresh interpreters, torchrun, real compilation, curves and AOTInductor's compiler."""
     chosen = [*presets(space).values()]
-    chosen += [space.choice(alone(space)[name]) for name in ("compile", "ddp", "aotinductor")]
+    single = alone(space)
+    chosen += [space.choice(single[name]) for name in ("compile", "ddp", "aotinductor") if name in single]
     return [Job(choice, cold=True) for choice in chosen]
 
 

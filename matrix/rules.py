@@ -73,7 +73,11 @@ def implications(found: Iterable[Fact], known: Words) -> list[Implication]:
         rule(fact, [("attribute", fact[3])], f"defines {fact[2]}.{fact[3]}, which nothing calls")
     for fact in kinds["third"]:
         providers = sorted(providing(fact[1]))
-        rule(fact, [("requires", name) for name in providers], f"imports {fact[1]}, which pyproject.toml does not require")
+        rule(
+            fact,
+            [("requires", name) for name in providers],
+            f"imports {fact[1]}, which pyproject.toml does not require",
+        )
     for fact in kinds["requires"]:
         uses = [("third", module) for module in provided(fact[1])]
         uses += [("word", word) for word in {fact[1], *provided(fact[1])}]
@@ -102,7 +106,11 @@ def implications(found: Iterable[Fact], known: Words) -> list[Implication]:
         if name == "*":
             rule(fact, [("knob", "Config", part)], f"names --{part}.*, which no knob has")
         else:
-            rule(fact, [("knob", parts.get(part, ""), name)], f"names --{part}.{name}, which is no knob".replace("_", "-"))
+            rule(
+                fact,
+                [("knob", parts.get(part, ""), name)],
+                f"names --{part}.{name}, which is no knob".replace("_", "-"),
+            )
     for fact in kinds["names-file"]:
         if fact[1].endswith("/") and ("file", fact[1]) not in every:
             continue  # a folder of the owner's, or one that a run makes

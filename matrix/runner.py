@@ -1,4 +1,4 @@
-"""Runs plans of jobs: what passed before is taken over, a failure is shrunk and told with the command that repeats it."""
+"""Runs plans of jobs: takes over what passed before, shrinks a failure and tells the command that repeats it."""
 
 from __future__ import annotations
 

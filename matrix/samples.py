@@ -16,7 +16,9 @@ def nothing(space: Space) -> Row:
 
 def everything(space: Space, task: str) -> Row:
     """Every option at another value than its first."""
-    row = space.row(max(group.allowed, key=lambda assignment: weight(group, assignment, space)) for group in space.groups)
+    row = space.row(
+        max(group.allowed, key=lambda assignment: weight(group, assignment, space)) for group in space.groups
+    )
     return row | {"task": task}
 
 
@@ -41,8 +43,9 @@ def alone(space: Space) -> dict[str, Row]:
                 if value == base[name] or not having:
                     continue
                 smallest = min(having, key=lambda assignment: weight(group, assignment, space))
-                label = name if value is True else f"{name}-{value}"
-                found[label] = base | dict(zip(group.options, smallest, strict=True))
+                row = base | dict(zip(group.options, smallest, strict=True))
+                if row not in found.values():  # the first schedule is that of the technique by itself
+                    found[name if value is True else f"{name}-{value}"] = row
     return found
 
 

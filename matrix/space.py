@@ -228,10 +228,10 @@ class Space:
             operand = compare.ops[0]
             if len(compare.ops) == 1 and operand.op in ("in", "notin") and isinstance(compare.expr, nodes.Const):
                 name = operand.expr
-                if isinstance(name, nodes.Name) and str(compare.expr.value) in self.options:
-                    if self.options[str(compare.expr.value)].question == name.name:
-                        found.add(str(compare.expr.value))
-                        members.append(name)
+                member = self.options.get(str(compare.expr.value))
+                if isinstance(name, nodes.Name) and member is not None and member.question == name.name:
+                    found.add(member.name)
+                    members.append(name)
         for name in tree.find_all(nodes.Name):
             if name.ctx == "load" and not any(name is member for member in members):
                 found |= self.scope_of(name.name)

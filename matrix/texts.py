@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import yaml
 
+from matrix.facts import toml
 from matrix.space import Space
 from matrix.variants import Unit, Values
 
@@ -23,8 +23,8 @@ RULES = (
     "A,ASYNC,B,C4,DTZ,E,ERA,F,FLY,FURB,G,I,ICN,INT,ISC,LOG,N,NPY,PGH,PIE,PLC,PLE,PLW,PT,PYI,Q,RET,RSE,RUF,SIM,SLOT,T10,"
     "TID,UP,W,YTT"
 )
-# Refused on purpose: RUF009 as in the project; N812 torch.nn.functional is F everywhere; PLC0415 slow imports stand where
-# they are used; PLE0303 a ceiling division is not negative; the rest is taste (checks, names used again, temporaries).
+# Left out on purpose: RUF009 as in the project; N812 torch.nn.functional is F everywhere; PLC0415 slow imports stand
+# where they are used; PLE0303 a ceiling division is not negative; the rest is taste.
 IGNORED = "RUF009,N812,PLC0415,PLE0303,PLW1510,PLW2901,PT012,PT018,RET504,FURB192"
 
 
@@ -70,7 +70,7 @@ def check_texts(space: Space, units: Iterable[Unit]) -> list[Fault]:
 
 
 READERS: dict[str, Callable[[str], object]] = {
-    ".toml": tomllib.loads,
+    ".toml": toml,
     ".yml": yaml.safe_load,
     ".yaml": yaml.safe_load,
     ".json": json.loads,
@@ -102,7 +102,14 @@ def ruff(space: Space, units: list[Unit]) -> list[Fault]:
         known = sorted({path.parts[0].removesuffix(".py") for path in space.template.files if path.suffix == ".py"})
         # The length of a line that each project sets for itself.
         common = ["--isolated", "--no-cache", "--config", "line-length=120", "--target-version", "py310", "."]
-        rules = ["--select", RULES, "--ignore", IGNORED, "--config", f"lint.isort.known-first-party={json.dumps(known)}"]
+        rules = [
+            "--select",
+            RULES,
+            "--ignore",
+            IGNORED,
+            "--config",
+            f"lint.isort.known-first-party={json.dumps(known)}",
+        ]
         lint = run_ruff(["check", *common, *rules, "--output-format", "json"], folder)
         found = []
         for entry in json.loads(lint):

@@ -1,8 +1,8 @@
 """A type checker over whole projects: each file among the variants of what it imports.
 
-pyrefly reads what torch's modules say once for all projects: a hundred of them take seconds, where mypy takes two to four
-for each. Its rules are those that find faults of a combination (a name, an argument, a return that does not fit), without those
-that ask for more annotations than the generated code has.
+pyrefly reads what torch's modules say once for all projects: a hundred of them take seconds, where mypy takes two to
+four for each. Its rules are those that find faults of a combination (a name, an argument, a return that does not fit),
+without those that ask for more annotations than the generated code has.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LINE = re.compile(r"^ERROR (?:.*/)?p(\d+)/(.+)$")
 def check_types(space: Space, choices: Iterable[Choice]) -> list[Fault]:
     """What the type checker says about these projects."""
     with tempfile.TemporaryDirectory() as folder:
-        rendered = []
+        rendered: list[Choice] = []
         for choice in choices:
             project = Path(folder, f"p{len(rendered)}")
             write(space.template.render(choice), project)

@@ -24,7 +24,7 @@ Values = dict[str, Any]
 
 @dataclass
 class Unit:
-    """A file, or a section of a Markdown file, with its text for each combination of values; None: not in the project."""
+    """A file, or a section of a Markdown file, with its text for each combination of values; None: it is not there."""
 
     path: Path
     section: int | None  # its place in the file; None: the whole file
@@ -75,7 +75,9 @@ def sections(space: Space, path: Path, presence: Presence) -> list[Unit]:
     found = []
     for index, node in enumerate(tree.body):
         if not isinstance(node, nodes.Output | nodes.If):
-            raise TooManyError(f"{path}:{node.lineno} sets something for what follows: sections have to be independent.")
+            raise TooManyError(
+                f"{path}:{node.lineno} sets something for what follows: sections have to be independent."
+            )
         part = nodes.Template([node], lineno=node.lineno)
         part.set_environment(environment)
         names = tuple(sorted(meta.find_undeclared_variables(part)))
@@ -103,7 +105,7 @@ class Presence:
 
     def __init__(self, space: Space) -> None:
         # Each line's names, and the pattern that it gives for each combination of their values.
-        self.lines: list[tuple[tuple[str, ...], list[tuple[Values, PathSpec | None]]]] = []
+        self.lines: list[tuple[tuple[str, ...], list[tuple[Values, PathSpec[Any] | None]]]] = []
         for line in space.template.config["_exclude"]:
             if "{{" not in line:
                 continue

@@ -1,7 +1,7 @@
 """The warm parent: has imported what takes long to import, and forks a child for each job.
 
-One torch thread before the fork, as torch's thread pool does not survive it. Each child is the leader of a process group of
-its own, which is killed whole when its time is over.
+One torch thread before the fork, as torch's thread pool does not survive it. Each child is the leader of a process
+group of its own, which is killed whole when its time is over.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -48,12 +49,11 @@ def warm_up() -> None:
 
 def fewer_digits() -> None:
     """Every fifth of scikit-learn's digits, read once."""
-    import sklearn.datasets
-
-    digits = sklearn.datasets.load_digits()
+    datasets: Any = importlib.import_module("sklearn.datasets")
+    digits = datasets.load_digits()
     for name in ("data", "images", "target"):
         digits[name] = digits[name][::5]
-    sklearn.datasets.load_digits = lambda: digits
+    datasets.load_digits = lambda: digits
 
 
 def first_use() -> None:

@@ -18,11 +18,7 @@ class DebugConfig:
 
 
 class Hooks:
-    # {% if compile %}
-    """Made before the model's first forward pass, as torch.compile takes the hooks that it finds then."""
-    # {% else %}
-    """The hooks on the layers of a model, until remove() takes them off."""
-    # {% endif %}
+    """Made before the model's first forward pass: what compiles a model takes the hooks that it finds then."""
 
     def __init__(
         self,

@@ -3,14 +3,19 @@
 Without torchrun every function here is that of a single process.
 """
 
+# {% filter regex_replace("\n+", "\n") %}
 import os
 from collections.abc import Callable
+
 # {% if accumulation %}
 from contextlib import AbstractContextManager, nullcontext
+
 # {% endif %}
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+
+# {% endfilter %}
 
 import torch
 import torch.distributed as dist
