@@ -31,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     train.add_argument("--fresh", action="store_true", help="take over no earlier result")
     one = commands.add_parser("one", help="run one project, as a failure prints it")
     one.add_argument("job")
+    one.add_argument("--timeout", type=float, default=120.0, help="seconds; proofs and the cold sample have eight times as many")
     return top
 
 
@@ -96,7 +97,7 @@ def one(space: Space, given: argparse.Namespace) -> int:
     from matrix.jobs import parse
     from matrix.warm import outcomes
 
-    outcome = next(outcomes([parse(given.job, space)], space.template, 1))
+    outcome = next(outcomes([parse(given.job, space)], space.template, 1, given.timeout))
     print(outcome.output)
     print(f"{outcome.problem or 'passed'} ({outcome.seconds:.1f} s)")
     return 1 if outcome.problem else 0

@@ -6,6 +6,7 @@ at a time.
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 from collections import defaultdict
 from collections.abc import Iterable
@@ -169,27 +170,30 @@ def check_project(space: Space, project: dict[Path, str], choice: dict[str, obje
 # ------------------------------------------------------------------------------------- modules and distributions
 
 
-_INSTALLED: dict[str, list[str]] = {}
-
-
-def installed() -> dict[str, list[str]]:
+@functools.cache
+def installed() -> dict[str, set[str]]:
     """The distributions of each module, of those that are installed here."""
-    if not _INSTALLED:
-        _INSTALLED.update(importlib.metadata.packages_distributions())
-    return _INSTALLED
+    found = importlib.metadata.packages_distributions()
+    return {module: set(map(distribution, names)) for module, names in found.items()}
+
+
+@functools.cache
+def requirers() -> dict[str, set[str]]:
+    """For each distribution those that always require it."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for other in importlib.metadata.distributions():
+        for requirement in other.requires or []:
+            if "extra ==" not in requirement:
+                found[distribution(requirement)].add(distribution(other.metadata["Name"]))
+    return found
 
 
 def providing(module: str) -> set[str]:
     """The distributions that bring a module, by themselves or as a requirement of their own."""
-    direct = {distribution(name) for name in installed().get(module, [module])}
-    found = set(direct)
-    for other in importlib.metadata.distributions():
-        for requirement in other.requires or []:
-            if "extra ==" not in requirement and distribution(requirement) in direct:
-                found.add(distribution(other.metadata["Name"]))
-    return found
+    direct = installed().get(module, {module})
+    return direct.union(*(requirers().get(name, set()) for name in direct))
 
 
 def provided(name: str) -> set[str]:
     """The modules of a distribution."""
-    return {module for module, names in installed().items() if name in map(distribution, names)} or {name}
+    return {module for module, names in installed().items() if name in names} or {name}

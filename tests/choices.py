@@ -1,4 +1,4 @@
-"""Choices of techniques that the tests render, drawn from the option space: nothing about the options is written twice."""
+"""Choices that the tests render, drawn from the option space: nothing about the options is written twice."""
 
 from pathlib import Path
 from typing import Any
