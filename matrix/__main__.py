@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -29,9 +30,13 @@ def parser() -> argparse.ArgumentParser:
     train.add_argument("--seed", type=int, default=None, help="of the random walk (default: the time)")
     train.add_argument("--processes", type=int, default=2)
     train.add_argument("--fresh", action="store_true", help="take over no earlier result")
+    device = commands.add_parser("device", help="write projects for an accelerator into a folder, and run them there")
+    device.add_argument("folder", type=Path)
     one = commands.add_parser("one", help="run one project, as a failure prints it")
     one.add_argument("job")
-    one.add_argument("--timeout", type=float, default=120.0, help="seconds; proofs and the cold sample have eight times as many")
+    one.add_argument(
+        "--timeout", type=float, default=120.0, help="seconds; proofs and the cold sample have eight times as many"
+    )
     return top
 
 
@@ -39,7 +44,12 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     try:
         space = reduced(Template(given.template.resolve()), given.vary)
-        commands: dict[str, Callable[[Space, argparse.Namespace], int]] = {"static": check, "train": train, "one": one}
+        commands: dict[str, Callable[[Space, argparse.Namespace], int]] = {
+            "static": check,
+            "train": train,
+            "one": one,
+            "device": on_device,
+        }
         return commands[given.command](space, given)
     except (TooManyError, ValueError) as error:
         print(error, file=sys.stderr)
@@ -101,6 +111,14 @@ def one(space: Space, given: argparse.Namespace) -> int:
     print(outcome.output)
     print(f"{outcome.problem or 'passed'} ({outcome.seconds:.1f} s)")
     return 1 if outcome.problem else 0
+
+
+def on_device(space: Space, given: argparse.Namespace) -> int:
+    from matrix.trees import write_trees
+
+    number = write_trees(space, given.folder)
+    print(f"{number} jobs written. On another machine: python {given.folder / 'device.py'} {given.folder}", flush=True)
+    return subprocess.call([sys.executable, str(given.folder / "device.py"), str(given.folder)])
 
 
 if __name__ == "__main__":

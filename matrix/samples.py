@@ -34,7 +34,8 @@ def weight(group: Group, assignment: tuple[Any, ...], space: Space) -> int:
 
 def alone(space: Space) -> dict[str, Row]:
     """Each value of each option, with nothing more than it needs."""
-    base, found = nothing(space), {}
+    base = nothing(space)
+    found: dict[str, Row] = {}
     for group in space.groups:
         for name in group.options:
             for value in space.options[name].values:

@@ -89,13 +89,14 @@ def plain(text: str) -> list[str]:
 
 
 def ruff(space: Space, units: list[Unit]) -> list[Fault]:
-    """What `ruff check` and `ruff format --check` say, all texts in one run."""
+    """What `ruff check` and `ruff format` say, all texts in one run."""
     with tempfile.TemporaryDirectory() as folder:
         origin: dict[str, tuple[Unit, Values]] = {}
+        texts: dict[str, str] = {}
         for unit in units:
             for text, values in unit.texts.items():
                 number = str(len(origin))
-                origin[number] = (unit, values)
+                origin[number], texts[number] = (unit, values), text
                 target = Path(folder, number) / unit.path
                 target.parent.mkdir(parents=True)
                 target.write_text(text, encoding="utf-8", newline="")
@@ -113,13 +114,14 @@ def ruff(space: Space, units: list[Unit]) -> list[Fault]:
         lint = run_ruff(["check", *common, *rules, "--output-format", "json"], folder)
         found = []
         for entry in json.loads(lint):
-            number, path = relative(entry["filename"], folder)
+            number = Path(entry["filename"]).resolve().relative_to(Path(folder).resolve()).parts[0]
             row = entry["location"]["row"]
             found.append(fault(origin[number][0], f"line {row}: {entry['code']} {entry['message']}", origin[number][1]))
-        for line in run_ruff(["format", "--check", *common], folder).splitlines():
-            if line.startswith("Would reformat: "):
-                number, path = relative(line.removeprefix("Would reformat: "), folder)
-                found.append(fault(origin[number][0], f"ruff format would change {path}", origin[number][1]))
+        # Formatted for real and compared: what `--check` prints changes with ruff's version.
+        run_ruff(["format", *common], folder)
+        for number, (unit, values) in origin.items():
+            if Path(folder, number, unit.path).read_text(encoding="utf-8") != texts[number]:
+                found.append(fault(unit, "ruff format would change it", values))
     return found
 
 
@@ -128,13 +130,6 @@ def run_ruff(arguments: list[str], folder: str) -> str:
     if done.returncode not in (0, 1):
         raise RuntimeError(f"ruff {arguments[0]} failed: {done.stderr.strip()}")
     return done.stdout
-
-
-def relative(name: str, folder: str) -> tuple[str, str]:
-    path = Path(name)
-    if path.is_absolute():
-        path = path.resolve().relative_to(Path(folder).resolve())
-    return path.parts[0], Path(*path.parts[1:]).as_posix()
 
 
 # ---------------------------------------------------------------------------------------------------- Markdown

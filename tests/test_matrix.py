@@ -53,11 +53,11 @@ def told_jobs(output: str, mark: str) -> list[dict[str, Any]]:
     return [json.loads(shlex.split(line.partition("python -m matrix one ")[2])[0]) for line in lines]
 
 
-THREE = '''\
+THREE = """\
     # {% if accumulation and clipping and debug %}
     raise RuntimeError("these three do not go together")
     # {% endif %}
-'''
+"""
 
 
 def test_what_three_options_together_cause_is_found_shrunk_and_repeated(broken: Callable[..., Path]) -> None:
@@ -101,7 +101,7 @@ OUTCOMES = {
         "    warnings.warn('odd')\n    stop, stopped = StopSignal(), 0\n", "a warning"),
     "a number that is no JSON": ("log.py", "json.dumps(row, allow_nan=False)", "json.dumps(row | {'x': math.nan})",
         "which is not JSON"),
-    "a checkpoint that is not written": ("checkpoint.py", 'path.replace(path.with_name("previous.pt"))', "path.unlink()",
+    "a checkpoint that is not kept": ("checkpoint.py", 'path.replace(path.with_name("previous.pt"))', "path.unlink()",
         "checkpoints/ holds"),
 }  # fmt: skip
 
