@@ -2,9 +2,9 @@
 
 Needs torch and what a project imports, nothing of this repository: `python -m matrix device FOLDER` writes the trees,
 jobs.json and a copy of this script into the folder, which travels. Each technique by itself is measured against the
-project without it, one at a time. Then every headline combination (without exports, which are made on the CPU) trains a
-few steps, several at a time, each in a process of its own. results.json is written beside jobs.json; a short table comes
-last. DDP runs as one rank per project: two ranks cannot share a GPU.
+project without it, one at a time. Then every headline combination (without exports, which are made on the CPU) trains
+a few steps, several at a time, each in a process of its own. results.json is written beside jobs.json; a short table
+comes last. DDP runs as one rank per project: two ranks cannot share a GPU.
 """
 
 from __future__ import annotations
