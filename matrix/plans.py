@@ -62,7 +62,10 @@ def basics(space: Space) -> list[Job]:
 
 def cold(space: Space) -> list[Job]:
     """Fresh interpreters, torchrun, real compilation, curves and AOTInductor's compiler."""
-    chosen = [*presets(space).values()]
+    every = list(presets(space).values())
+    tasks, each = len(space.options["task"].values), len(every) // len(space.options["task"].values)
+    # Each preset with one task, in turn: compiling takes minutes.
+    chosen = [every[index % tasks * each + index] for index in range(each)]
     single = alone(space)
     chosen += [space.choice(single[name]) for name in ("compile", "ddp", "aotinductor") if name in single]
     return [Job(choice, cold=True) for choice in chosen]
