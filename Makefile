@@ -2,7 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test histories lint format golden mutants clean
+# Seconds of the random walk of `make matrix`.
+SECONDS ?= 60
+
+.PHONY: demo test histories lint format static train matrix golden mutants clean
 
 # Enough to generate a project and to train it.
 .venv/project: pyproject.toml
@@ -39,6 +42,18 @@ lint: .venv/dev
 format: .venv/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format --config pyproject.toml . template
+
+# Every project that can be generated, checked as text.
+static: .venv/dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m matrix static
+
+# Nothing, everything, each option alone and all pairs, trained, stopped, resumed and exported.
+train: .venv/dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m matrix train basics pairs
+
+# All of docs/verification.md. What passed before and has not changed is taken over.
+matrix: static
+	OMP_NUM_THREADS=1 $(BIN)/python -m matrix train --seconds $(SECONDS)
 
 # The three projects under review in tests/golden, rendered anew.
 golden: .venv/dev

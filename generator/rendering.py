@@ -98,10 +98,8 @@ class Template:
         if "techniques" in given:  # as Copier has it: answers from outside are known from the first question on
             values["techniques"] = given["techniques"]
         for name, question in self.questions.items():
-            asked = question.get("when", True)
-            if isinstance(asked, str):
-                asked = yaml.safe_load(self.evaluate(asked, values))
-            value = given[name] if name in given and asked else self._default(question, values)
+            asked = self.asked(question, values)
+            value = given[name] if name in given and asked else self.default(question, values)
             values[name] = value
             if asked and name not in self.unrecorded:
                 recorded[name] = value
@@ -125,7 +123,13 @@ class Template:
         ]
         return [text for text in texts if text]
 
-    def _default(self, question: dict[str, Any], values: dict[str, Any]) -> Any:
+    def asked(self, question: dict[str, Any], values: dict[str, Any]) -> bool:
+        """Whether a question is asked after these answers."""
+        asked = question.get("when", True)
+        return bool(yaml.safe_load(self.evaluate(asked, values)) if isinstance(asked, str) else asked)
+
+    def default(self, question: dict[str, Any], values: dict[str, Any]) -> Any:
+        """The answer to a question where none is given."""
         default = question.get("default")
         if not isinstance(default, str):
             return default

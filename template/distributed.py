@@ -3,12 +3,19 @@
 Without torchrun every function here is that of a single process.
 """
 
+# {% filter regex_replace("\n+", "\n") %}
 import os
 from collections.abc import Callable
+
+# {% if accumulation %}
 from contextlib import AbstractContextManager, nullcontext
+
+# {% endif %}
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+
+# {% endfilter %}
 
 import torch
 import torch.distributed as dist
@@ -103,11 +110,13 @@ def wrap(model: nn.Module, config: DdpConfig) -> nn.Module:
     )
 
 
+# {% if accumulation %}
 def no_sync(model: nn.Module) -> AbstractContextManager[None]:
     """Around forward *and* backward of a micro-batch whose gradients stay here until the window's last one."""
     return model.no_sync() if isinstance(model, DistributedDataParallel) else nullcontext()
 
 
+# {% endif %}
 def broadcast_buffers(model: nn.Module) -> None:
     """Gives every rank the buffers of rank 0 (running statistics differ by rank) before they are used or saved."""
     if dist.is_initialized():

@@ -1,14 +1,15 @@
-"""Choices of techniques that the tests render, drawn from copier.yml: nothing about the options is written twice."""
+"""Choices that the tests render, drawn from the option space: nothing about the options is written twice."""
 
-import random
 from pathlib import Path
 from typing import Any
 
-import yaml
+from generator.rendering import Template
+from matrix import samples
+from matrix.space import Space
 
 ROOT = Path(__file__).resolve().parent.parent
-QUESTIONS = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
-TECHNIQUES: list[str] = list(QUESTIONS["techniques"]["choices"].values())
+SPACE = Space(Template(ROOT))
+QUESTIONS = SPACE.template.questions
 PRESETS: dict[str, list[str]] = QUESTIONS["presets"]["default"]
 CHOICES = {name: list(question["choices"].values()) for name, question in QUESTIONS.items() if "choices" in question}
 # Compiling a package takes half a minute on two cores: a test of its own does it.
@@ -16,24 +17,19 @@ SLOW = "aotinductor"
 
 
 def alone() -> dict[str, dict[str, Any]]:
-    """Each technique by itself; with each of its kinds where a follow-up question has some."""
-    found: dict[str, dict[str, Any]] = {}
-    for technique in TECHNIQUES:
-        found[technique] = {"techniques": [technique]}
-    for question, technique in (("schedule", "scheduler"), ("clip", "clipping")):
-        for kind in CHOICES[question]:
-            found[f"{technique}-{kind}"] = {"techniques": [technique], question: kind}
-    found["tensorboard"] = {"techniques": [], "tracker": "tensorboard"}
-    return found
+    """Each technique by itself, and each of its kinds where a follow-up question has some."""
+    wanted = ("techniques", "clip", "schedule", "tracker")
+    rows = samples.alone(SPACE)
+    return {name: SPACE.choice(row) for name, row in rows.items() if SPACE.options[option(name)].question in wanted}
+
+
+def option(label: str) -> str:
+    return label if label in SPACE.options else label.partition("-")[0]
 
 
 def presets() -> dict[str, dict[str, Any]]:
     """Each preset for each task; `everything` with all that can be added to it."""
-    found = {
-        f"{task}-{preset}": {"task": task, "techniques": techniques}
-        for task in CHOICES["task"]
-        for preset, techniques in PRESETS.items()
-    }
+    found: dict[str, dict[str, Any]] = dict(samples.presets(SPACE))
     formats = [name for name in CHOICES["export_formats"] if name != SLOW]
     for task in CHOICES["task"]:
         found[f"{task}-everything"] |= {
@@ -45,19 +41,6 @@ def presets() -> dict[str, dict[str, Any]]:
 
 
 def drawn(number: int, seed: int) -> dict[str, dict[str, Any]]:
-    """Random choices over the whole space."""
-    draw = random.Random(seed)
-    found = {}
-    for index in range(number):
-        choice: dict[str, Any] = {}
-        for name, values in CHOICES.items():
-            if name == "preset":
-                continue
-            if QUESTIONS[name].get("multiselect"):
-                values = [value for value in values if value != SLOW]
-                least = 1 if name == "export_formats" else 0
-                choice[name] = sorted(draw.sample(values, draw.randint(least, len(values))), key=values.index)
-            else:
-                choice[name] = draw.choice(values)
-        found[f"drawn-{index}"] = choice
-    return found
+    """Random choices over the whole space but for what is slow."""
+    fast = Space(SPACE.template, {SLOW: (False,)})
+    return {f"drawn-{index}": fast.choice(row) for index, row in enumerate(samples.drawn(fast, number, seed))}

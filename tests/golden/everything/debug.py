@@ -18,7 +18,7 @@ class DebugConfig:
 
 
 class Hooks:
-    """Made before the model's first forward pass, as torch.compile takes the hooks that it finds then."""
+    """Made before the model's first forward pass: what compiles a model takes the hooks that it finds then."""
 
     def __init__(
         self,

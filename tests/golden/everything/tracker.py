@@ -12,7 +12,7 @@ class Tracker:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            print('TensorBoard is not installed, so only metrics.jsonl is written: pip install -e ".[tensorboard]"')
+            print("TensorBoard is not installed, so only metrics.jsonl is written: pip install -e .")
             return
         # purge_step hides what a run wrote after the checkpoint that it resumes from.
         self.writer = SummaryWriter(str(run_dir / "tensorboard"), purge_step=step + 1 if step else None)

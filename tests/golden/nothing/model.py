@@ -1,7 +1,7 @@
 """The model and what is trained: a small convolutional classifier. Replace it with your own.
 
 The rest of the project calls the functions below with a batch of data.py, (images, labels), and the model:
-bare or wrapped (compiled, autocast, distributed), in float32 or, in tests, float64.
+bare or wrapped, in float32, in a mix with a shorter type or, in tests, in float64.
 """
 
 import torch

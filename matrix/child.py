@@ -1,0 +1,226 @@
+"""What a forked child does with a project: writes it, trains it with a stop and a resume, exports it, checks it.
+
+The parent has imported torch (warm.py). Patched out in a warm child, and run in the cold sample: drawing
+curves.png, real compilation (`--compile.mode off`), AOTInductor's compiler, torchrun (the ranks are forks).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import os
+import random
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from generator.rendering import Template, write
+from matrix import codes
+from matrix.jobs import Job
+
+STEPS, EVERY, STOP_AT = 4, 2, 1
+RANKS = 2
+
+
+class Problem(Exception):
+    """What is wrong with a project, in a sentence."""
+
+
+def arguments(job: Job, text: Path) -> list[str]:
+    """The command line of a small run."""
+    techniques = job.choice["techniques"]
+    found = [
+        "--max-steps",
+        STEPS,
+        "--eval-every",
+        EVERY,
+        "--checkpoint-every",
+        "2",
+        "--log-every",
+        "1",
+        "--run-dir",
+        "run",
+    ]
+    ranks = RANKS if "ddp" in techniques else 1
+    micro = ranks * (2 if "accumulation" in techniques else 1)
+    if job.choice.get("task", "image") == "text":
+        found += ["--data.root", text, "--batch-size", 8 // micro, "--data.samples-per-epoch", "40"]
+        found += ["--data.context", "16", "--data.validation-samples", "16"]
+    else:
+        found += ["--batch-size", 16 // micro]
+    if "accumulation" in techniques:
+        found += ["--accumulation.steps", "2"]
+    if "compile" in techniques and not job.cold:
+        found += ["--compile.mode", "off"]
+    if "profiler" in techniques:
+        found += ["--profiler.wait", "0", "--profiler.warmup", "1", "--profiler.active", "1"]
+    if job.amp and "amp" in techniques:
+        found += ["--amp.dtype", job.amp]
+    return [str(value) for value in found]
+
+
+def run(job: Job, template: Template, folder: Path, text: Path) -> None:
+    """All of it in this process and, for DDP, a fork of it. Raises Problem."""
+    write(template.render(job.choice), folder)
+    os.chdir(folder)
+    sys.path[:] = [str(folder), *(entry for entry in sys.path if not Path(entry or ".", "copier.yml").exists())]
+    sys.modules.pop("tests", None)
+    codes.install(folder)
+    random.seed(0)
+    torch.manual_seed(0)
+    several = "ddp" in job.choice["techniques"]
+    launches = (launch(several), launch(several))
+    child = os.fork() if several else -1
+    if child == 0:
+        second_rank(job, arguments(job, text), launches)
+    train(job, arguments(job, text), 0, launches)
+    if several and (status := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])):
+        raise Problem(f"rank 1 ended with {status}")
+    check_run(Path("run"), job)
+    if "export" in job.choice["techniques"]:
+        export(job)
+
+
+def second_rank(job: Job, given: list[str], launches: tuple[dict[str, str], dict[str, str]]) -> None:
+    """Rank 1's whole life; it never returns."""
+    code = 1
+    try:
+        train(job, given, 1, launches)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def launch(several: bool) -> dict[str, str]:
+    """The environment that torchrun would give, without the rank; empty for a single process."""
+    if not several:
+        return {}
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(RANKS)}
+
+
+def train(job: Job, given: list[str], rank: int, launches: tuple[dict[str, str], dict[str, str]]) -> None:
+    """Trains until a signal in the middle, and goes on to the end."""
+    module: Any = quietly(rank)
+    real, made = module.step, []
+
+    def step(*values: Any) -> Any:
+        result = real(*values)
+        made.append(1)
+        if len(made) == STOP_AT and rank == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return result
+
+    module.step = step
+    for launched, line, expected in ((launches[0], given, 143), (launches[1], ["--resume", "--run-dir", "run"], 0)):
+        os.environ.update(launched | ({"RANK": str(rank), "LOCAL_RANK": str(rank)} if launched else {}))
+        sys.argv = ["train.py", *line]
+        code = module.main()
+        if code != expected:
+            raise Problem(f"train.py {' '.join(line)} ended with {code}, not {expected}")
+    if len(made) != STEPS:
+        raise Problem(f"{len(made)} optimizer steps were made, not {STEPS}")
+
+
+def quietly(rank: int) -> Any:
+    """The project's train.py as a module, with what takes seconds patched out."""
+    import log  # type: ignore[import-not-found]
+    import train as module  # type: ignore[import-not-found]
+
+    log.draw = lambda folder: (folder / "curves.png").touch()
+    if rank:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return module
+
+
+def export(job: Job) -> None:
+    import export as module  # type: ignore[import-not-found]
+
+    if "aotinductor" in job.choice["export_formats"]:
+        stand_in_for_the_compiler()
+    module.latency = lambda run, inputs: 0.0  # 28 calls of each format
+    module.main(Path("run"))
+    check_exports(Path("run"), job)
+
+
+def stand_in_for_the_compiler() -> None:
+    def package(program: torch.export.ExportedProgram, package_path: str, inductor_configs: dict[str, Any]) -> None:
+        assert json.loads(inductor_configs["aot_inductor.metadata"]["info"])
+        torch.export.save(program, package_path)
+
+    inductor: Any = importlib.import_module("torch._inductor")
+    inductor.aoti_compile_and_package = package
+    inductor.aoti_load_package = lambda path: torch.export.load(path).module()
+
+
+# ------------------------------------------------------------------------------------------------ the outcome
+
+
+def check_exports(run_dir: Path, job: Job) -> None:
+    made = [path for path in (run_dir / "exports").iterdir() if not path.name.startswith(".")]
+    if len(made) != len(job.choice["export_formats"]) or not all(path.stat().st_size for path in made):
+        raise Problem(f"exports/ holds {sorted(path.name for path in made)} for {job.choice['export_formats']}")
+
+
+def check_run(run_dir: Path, job: Job) -> None:
+    """Raises Problem unless the run left what it should."""
+
+    def refuse(constant: str) -> None:
+        raise Problem(f"metrics.jsonl holds {constant}, which is not JSON")
+
+    lines = (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line, parse_constant=refuse) for line in lines]
+    trained, evaluated = ([row for row in rows if name in row] for name in ("grad_norm", "val_loss"))
+    if [row["step"] for row in trained] != list(range(1, STEPS + 1)):
+        raise Problem(f"metrics.jsonl has the training steps {[row['step'] for row in trained]}")
+    if [row["step"] for row in evaluated] != list(range(EVERY, STEPS + 1, EVERY)):
+        raise Problem(f"metrics.jsonl has the evaluations {[row['step'] for row in evaluated]}")
+    overflows = job.amp == "fp16"  # finds its scale by overflowing
+    for row in trained:
+        for name in ("loss", "grad_norm", "lr"):
+            value = row[name]
+            if not (isinstance(value, float) and math.isfinite(value)) and not (overflows and name == "grad_norm"):
+                raise Problem(f"{name} of step {row['step']} is {value}")
+    if not evaluated[-1]["val_loss"] < evaluated[0]["val_loss"]:
+        raise Problem(f"the loss does not fall: {[row['val_loss'] for row in evaluated]}")
+    expected = {"last.pt", "previous.pt", "best.pt"}
+    if (found := {path.name for path in (run_dir / "checkpoints").iterdir()}) != expected:
+        raise Problem(f"checkpoints/ holds {sorted(found)}")
+    left = {"config.json", "curves.png"}
+    left |= {"profile"} if "profiler" in job.choice["techniques"] else set()
+    left |= {"tensorboard"} if job.choice.get("tracker") == "tensorboard" else set()
+    if missing := {name for name in left if not (run_dir / name).exists()}:
+        raise Problem(f"the run left no {', '.join(sorted(missing))}")
+    if "profiler" in job.choice["techniques"]:
+        json.loads((run_dir / "profile" / "trace.json").read_text(encoding="utf-8"))
+
+
+def check_output(output: str) -> None:
+    for line in output.splitlines():
+        if "Warning" in line:
+            raise Problem(f"a warning: {line.strip()}")
+
+
+def prove(folder: Path) -> None:
+    """The project's own tests, in this process."""
+    import pytest
+
+    for name in list(os.environ):
+        if name.startswith("PYTEST_"):
+            del os.environ[name]
+    os.chdir(folder)
+    sys.path[:] = [str(folder), *(entry for entry in sys.path if not Path(entry or ".", "copier.yml").exists())]
+    sys.modules.pop("tests", None)
+    if code := pytest.main(["-p", "no:cacheprovider", "-x"]):
+        raise Problem(f"the project's own tests fail (pytest ended with {int(code)})")

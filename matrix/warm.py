@@ -1,0 +1,221 @@
+"""The warm parent: has imported what takes long to import, and forks a child for each job.
+
+One torch thread before the fork, as torch's thread pool does not survive it. Each child is the leader of a process
+group of its own, which is killed whole when its time is over.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from generator.rendering import Template
+from matrix import child, codes, cold
+from matrix.jobs import Job, Outcome
+
+TIMEOUT = 120.0  # seconds for a warm job; proofs and cold ones have eight times as many
+
+
+@functools.cache
+def warm_up() -> None:
+    """Imports all that projects import, and reads the demo data once."""
+    for name in (
+        "matplotlib.figure", "onnxruntime", "onnxscript", "safetensors.torch", "sklearn.datasets", "tensorboard",
+        "torch._dynamo", "torch._inductor", "torch.distributed", "torch.export", "torch.onnx", "torch.profiler",
+        "torch.utils.data", "torch.utils.tensorboard", "tqdm", "typeguard", "docstring_parser", "tyro",
+    ):  # fmt: skip
+        importlib.import_module(name)
+    torch.set_num_threads(1)
+    fewer_digits()
+    first_use()
+    gc.collect()
+    gc.freeze()
+
+
+def fewer_digits() -> None:
+    """Every fifth of scikit-learn's digits, read once."""
+    datasets: Any = importlib.import_module("sklearn.datasets")
+    digits = datasets.load_digits()
+    for name in ("data", "images", "target"):
+        digits[name] = digits[name][::5]
+    datasets.load_digits = lambda: digits
+
+
+def first_use() -> None:
+    """What libraries do at their first use: each child would do it again."""
+    import tyro
+
+    @dataclass(frozen=True)
+    class Knobs:
+        """Some knobs."""
+
+        rate: float = 0.1
+        """A rate."""
+
+    tyro.cli(Knobs, args=["--rate", "0.2"])
+    # A backward pass on the CPU starts no thread that a fork would lose.
+    layer = torch.nn.Conv2d(1, 8, 3)
+    layer(torch.zeros(32, 1, 8, 8)).sum().backward()
+    torch.optim.AdamW(layer.parameters(), fused=True).step()
+    batch = torch.export.Dim("batch", min=1)
+    program = torch.export.export(layer.eval(), (torch.zeros(3, 1, 8, 8),), dynamic_shapes=({0: batch},))
+    torch.onnx.export(program, dynamo=True, verbose=False)  # reads its table of operators
+
+
+def memory() -> str | None:
+    """A folder in memory, where there is one: checkpoints wait for the disk otherwise."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+@dataclass
+class Running:
+    job: Job
+    pid: int
+    folder: Path
+    log: Path
+    began: float
+    limit: float
+    status: int | None = None
+
+
+def outcomes(
+    jobs: Iterable[Job], template: Template, processes: int = 2, timeout: float = TIMEOUT
+) -> Iterator[Outcome]:
+    """Runs jobs, so many at a time; yields how each ended, in the order in which they end."""
+    warm_up()
+    pending, number = iter(jobs), 0
+    running: list[Running] = []
+    with tempfile.TemporaryDirectory(prefix="tricks-matrix-", dir=memory()) as scratch:
+        text = Path(scratch, "text.txt")
+        text.write_text("the quick brown fox jumps over the lazy dog, and then it sleeps. " * 200, encoding="utf-8")
+        try:
+            while True:
+                while len(running) < processes and (job := next(pending, None)) is not None:
+                    number += 1
+                    limit = timeout * 8 if job.proofs or job.cold else timeout
+                    running.append(start(job, template, Path(scratch, str(number)), text, limit))
+                if not running:
+                    return
+                while (ended := next((each for each in running if over(each)), None)) is None:
+                    time.sleep(0.002)
+                running.remove(ended)
+                yield finish(ended)
+        finally:
+            for each in running:
+                kill(each.pid)
+                os.waitpid(each.pid, 0)
+
+
+def start(job: Job, template: Template, folder: Path, text: Path, limit: float) -> Running:
+    folder.mkdir()
+    codes.keep(template.render(job.choice))
+    log = folder / "log"
+    log.touch()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    began = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        inside(job, template, folder, text, log)
+    return Running(job, pid, folder, log, began, limit)
+
+
+def inside(job: Job, template: Template, folder: Path, text: Path, log: Path) -> None:
+    """The child's whole life; it never returns."""
+    code = 1
+    try:
+        os.setsid()
+        output = os.open(log, os.O_WRONLY | os.O_APPEND)
+        for stream in (1, 2):
+            os.dup2(output, stream)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        sys.stdout, sys.stderr = (os.fdopen(stream, "w", buffering=1, closefd=False) for stream in (1, 2))
+        multiprocessing.set_start_method("fork", force=True)
+        work = cold.run if job.cold else child.run
+        if job.proofs:  # they begin in a process that no training has changed
+            apart(lambda: work(job, template, folder / "project", text))
+        else:
+            work(job, template, folder / "project", text)
+        sys.stdout.flush()
+        child.check_output(log.read_text(encoding="utf-8", errors="replace"))
+        if job.proofs:
+            child.prove(folder / "project")
+        code = 0
+    except child.Problem as problem:
+        print(f"PROBLEM {problem}", file=sys.stderr)
+    except BaseException as error:
+        traceback.print_exc()
+        print(f"PROBLEM {type(error).__name__}: {' '.join(str(error).split())[:300]}", file=sys.stderr)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def apart(function: Callable[[], None]) -> None:
+    """Calls a function in a fork, and raises Problem if it raised."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            function()
+            code = 0
+        except child.Problem as problem:
+            print(f"PROBLEM {problem}", file=sys.stderr)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    if os.waitpid(pid, 0)[1]:
+        raise child.Problem("training failed, see above")
+
+
+def over(each: Running) -> bool:
+    """Whether a child has ended; one whose time is over is killed with all that it started."""
+    if time.monotonic() - each.began > each.limit:
+        kill(each.pid)
+        os.waitpid(each.pid, 0)
+        with each.log.open("a", encoding="utf-8") as log:
+            log.write(f"\nPROBLEM still running after {each.limit:.0f} s\n")
+        each.status = -signal.SIGKILL
+        return True
+    pid, status = os.waitpid(each.pid, os.WNOHANG)
+    if pid:
+        each.status = os.waitstatus_to_exitcode(status)
+        kill(each.pid)  # what it may have left of its group
+    return bool(pid)
+
+
+def kill(pid: int) -> None:
+    """Kills a child and its group; before it has made one, the child alone."""
+    for send in (os.killpg, os.kill):
+        try:
+            send(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            continue
+        return
+
+
+def finish(ended: Running) -> Outcome:
+    output = ended.log.read_text(encoding="utf-8", errors="replace")
+    problems = [line.removeprefix("PROBLEM ") for line in output.splitlines() if line.startswith("PROBLEM ")]
+    problem = "" if ended.status == 0 else (problems[0] if problems else f"the process ended with {ended.status}")
+    seconds = time.monotonic() - ended.began
+    shutil.rmtree(ended.folder, ignore_errors=True)
+    return Outcome(ended.job, problem, seconds, output)

@@ -1,0 +1,150 @@
+"""The runner finds, names, shrinks and repeats failures, ends what hangs, and runs again only what changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.rendering import Template
+from matrix import plans
+from matrix.jobs import Job, amp_dtypes, digest, parse
+from matrix.results import Results
+from matrix.space import Space
+from tests.choices import ROOT, SPACE
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Callable[[str, str, str], Path]:
+    """A copy of the template in which one text is replaced, once."""
+
+    def make(name: str, before: str, after: str) -> Path:
+        folder = tmp_path / "broken"
+        shutil.copytree(ROOT / "template", folder / "template")
+        shutil.copy(ROOT / "copier.yml", folder)
+        path = folder / "template" / name
+        text = path.read_text(encoding="utf-8")
+        assert before in text, f"{name} has changed: choose another place to break"
+        path.write_text(text.replace(before, after, 1), encoding="utf-8")
+        return folder
+
+    return make
+
+
+def matrix(*arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    """`python -m matrix ARGUMENTS`: in a process of its own, since it forks."""
+    environment = dict(os.environ, OMP_NUM_THREADS="1")
+    command = [sys.executable, "-m", "matrix", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout)
+
+
+def told_jobs(output: str, mark: str) -> list[dict[str, Any]]:
+    """The jobs of the lines that hold the mark and a command."""
+    lines = [line for line in output.splitlines() if mark in line and "python -m matrix one" in line]
+    return [json.loads(shlex.split(line.partition("python -m matrix one ")[2])[0]) for line in lines]
+
+
+THREE = """\
+    # {% if accumulation and clipping and debug %}
+    raise RuntimeError("these three do not go together")
+    # {% endif %}
+"""
+
+
+def test_what_three_options_together_cause_is_found_shrunk_and_repeated(broken: Callable[..., Path]) -> None:
+    template = broken("run.py", "    torch.manual_seed(config.seed)\n", f"    torch.manual_seed(config.seed)\n{THREE}")
+    vary = "amp,accumulation,clipping,clip,debug,param_groups,cache,task"
+    done = matrix("--template", str(template), "--vary", vary, "train", "triples", "--fresh")
+    assert done.returncode == 1, done.stdout + done.stderr
+    smallest = told_jobs(done.stdout, "smallest")
+    assert smallest and "these three do not go together" in done.stdout, done.stdout + done.stderr
+    for job in smallest:
+        assert set(job["choice"]["techniques"]) == {"accumulation", "clipping", "debug"}, job
+        assert job["choice"]["task"] == "image"
+    again = matrix("--template", str(template), "one", json.dumps(smallest[0]))
+    assert again.returncode == 1 and "these three do not go together" in again.stdout, again.stdout + again.stderr
+    assert matrix("one", json.dumps(smallest[0])).returncode == 0, "the template itself has no such fault"
+
+
+def test_a_project_that_hangs_is_ended_with_what_it_started(broken: Callable[..., Path], tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    hang = (
+        "def main() -> int:\n    import subprocess, time\n"
+        f"    child = subprocess.Popen(['sleep', '600'])\n    Path({str(mark)!r}).write_text(str(child.pid))\n"
+        "    time.sleep(600)\n"
+    )
+    template = broken("train.py", "def main() -> int:\n", hang)
+    job = Job(SPACE.choice(next(SPACE.rows())))
+    began = time.monotonic()
+    done = matrix("--template", str(template), "one", job.text(), "--timeout", "5")
+    assert done.returncode == 1 and "still running after 5 s" in done.stdout, done.stdout + done.stderr
+    assert time.monotonic() - began < 120
+    with pytest.raises(ProcessLookupError):
+        for _ in range(50):
+            os.kill(int(mark.read_text()), 0)
+            time.sleep(0.1)
+
+
+OUTCOMES = {
+    "a loss that does not fall": ("train.py", "    return norm\n", "    run.optimizer.param_groups[0]['lr'] = 0.0\n"
+        "    for p in parameters:\n        p.data.zero_()\n    return norm\n", "the loss does not fall"),
+    "a warning": ("train.py", "    stop, stopped = StopSignal(), 0\n", "    import warnings\n"
+        "    warnings.warn('odd')\n    stop, stopped = StopSignal(), 0\n", "a warning"),
+    "a number that is no JSON": ("log.py", "json.dumps(row, allow_nan=False)", "json.dumps(row | {'x': math.nan})",
+        "which is not JSON"),
+    "a checkpoint that is not kept": ("checkpoint.py", 'path.replace(path.with_name("previous.pt"))', "path.unlink()",
+        "checkpoints/ holds"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_what_a_run_must_not_do_is_seen(broken: Callable[..., Path], name: str) -> None:
+    file, before, after, told = OUTCOMES[name]
+    template = broken(file, before, after)
+    done = matrix("--template", str(template), "one", Job(SPACE.choice(next(SPACE.rows()))).text())
+    assert done.returncode == 1 and told in done.stdout.splitlines()[-1], done.stdout + done.stderr
+
+
+def test_only_what_changed_runs_again(tmp_path: Path) -> None:
+    """The key of a result is that of the rendered files: an option that changes none of them shares it."""
+    space = Space(Template(ROOT))
+    base = Job(space.choice(next(space.rows())))
+    project = space.template.render(base.choice)
+    key = digest(project, base, "here")
+    assert key == digest(dict(project), base, "here")
+    changed = {Path("train.py"): project[Path("train.py")] + "\n"}
+    others = [digest(project | changed, base, "here"), digest(project, Job(base.choice, proofs=True), "here")]
+    others += [digest(project, Job(base.choice, amp="bf16"), "here"), digest(project, base, "there")]
+    assert len({key, *others}) == 5
+    kept = Results(tmp_path / "results.jsonl")
+    kept.add(key, 1.5)
+    with (tmp_path / "results.jsonl").open("a") as file:
+        file.write('{"key": "cut')  # a run that was killed while it wrote
+    assert Results(tmp_path / "results.jsonl").seconds == {key: 1.5}
+
+
+def test_the_headline_is_every_combination() -> None:
+    jobs = plans.headline(SPACE)
+    schedules = len(SPACE.options["schedule"].values)  # off is one of them
+    formats = 1 + sum(option.question == "export_formats" for option in SPACE.options.values())
+    dtypes = len(amp_dtypes(SPACE.template))  # without the technique, and each type but `off`
+    assert len({job.text() for job in jobs}) == len(jobs) == 2 * dtypes * 2 * 2 * schedules * formats * 2
+    assert all(SPACE.valid(SPACE.row_of(job.choice)) for job in jobs)
+
+
+def test_a_job_that_is_none_gets_a_sentence() -> None:
+    for text, told in (("{", "not a job"), ('{"choice": {"techniques": ["nosuch"]}}', "nosuch"),
+                       ('{"choice": {"techniques": ["export"], "export_formats": []}}', "not valid")):  # fmt: skip
+        with pytest.raises(ValueError, match=told):
+            parse(text, SPACE)
+    done = matrix("one", "{")
+    assert done.returncode == 1 and "Traceback" not in done.stderr and "not a job" in done.stderr, done.stderr
