@@ -5,6 +5,11 @@ Without torchrun every function here is that of a single process.
 
 # {% filter regex_replace("\n+", "\n") %}
 import os
+
+# {% if compile %}
+import warnings
+
+# {% endif %}
 from collections.abc import Callable
 
 # {% if accumulation %}
@@ -104,6 +109,10 @@ def wrap(model: nn.Module, config: DdpConfig) -> nn.Module:
     """The model that sums its gradients over the ranks in backward; the model itself for a single process."""
     if not dist.is_initialized():
         return model
+    # {% if compile %}
+    # Compiled convolutions may lay a gradient out in another order: DDP copies it, which is all that the warning tells.
+    warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
+    # {% endif %}
     # The gradients live in the buffers that travel: no copy, and the memory of one gradient less.
     return DistributedDataParallel(
         model, gradient_as_bucket_view=True, find_unused_parameters=config.find_unused_parameters

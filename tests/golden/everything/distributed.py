@@ -4,6 +4,7 @@ Without torchrun every function here is that of a single process.
 """
 
 import os
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -97,6 +98,8 @@ def wrap(model: nn.Module, config: DdpConfig) -> nn.Module:
     """The model that sums its gradients over the ranks in backward; the model itself for a single process."""
     if not dist.is_initialized():
         return model
+    # Compiled convolutions may lay a gradient out in another order: DDP copies it, which is all that the warning tells.
+    warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
     # The gradients live in the buffers that travel: no copy, and the memory of one gradient less.
     return DistributedDataParallel(
         model, gradient_as_bucket_view=True, find_unused_parameters=config.find_unused_parameters
