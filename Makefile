@@ -5,7 +5,7 @@ BIN := .venv/bin
 # Seconds of the random walk of `make matrix`.
 SECONDS ?= 60
 
-.PHONY: demo test histories lint format static train matrix golden mutants clean
+.PHONY: demo test histories lint format static train matrix bench golden mutants clean
 
 # Enough to generate a project and to train it.
 .venv/project: pyproject.toml
@@ -54,6 +54,11 @@ train: .venv/dev
 # All of docs/verification.md. What passed before and has not changed is taken over.
 matrix: static
 	OMP_NUM_THREADS=1 $(BIN)/python -m matrix train --seconds $(SECONDS)
+
+# Measures the generated loop beside others (benchmarks/README.md); a quiet machine and some twenty minutes.
+bench: .venv/dev
+	$(BIN)/python -m pip install --quiet -r benchmarks/requirements.txt
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks $(ARGS)
 
 # The three projects under review in tests/golden, rendered anew.
 golden: .venv/dev
