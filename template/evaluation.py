@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 # {% filter regex_replace("\n+", "\n") %}
-from device import to_device
+from device import numbers, to_device
 
 # {% if ddp %}
 from distributed import add_up, broadcast_buffers
@@ -41,15 +41,11 @@ def evaluate(run: Run, loader: Loader, stop: StopSignal) -> dict[str, float]:
             sums.setdefault(name, []).append(score)
             counts.setdefault(name, []).append(items)
     run.model.train()
-    totals = {name: (total(sums[name]), total(counts[name])) for name in sums}
+    # In Python's float64, so that a mean hardly depends on the batch size.
+    totals = {name: (sum(numbers(sums[name])), sum(numbers(counts[name]))) for name in sums}
     # {% if ddp %}
     stopped, totals = add_up(bool(stop.number), totals)
     return {} if stopped else {name: score / items for name, (score, items) in totals.items()}
     # {% else %}
     return {} if stop.number else {name: score / items for name, (score, items) in totals.items()}
     # {% endif %}
-
-
-def total(values: list[int | Tensor] | list[Tensor]) -> float:
-    """The sum, read from the device in one go; in Python's float64, so that it hardly depends on the batch size."""
-    return sum(torch.stack([torch.as_tensor(value) for value in values]).tolist())

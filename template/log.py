@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 # {% filter regex_replace("\n+", "\n") %}
 from checkpoint import Progress
-from device import peak_memory
+from device import numbers, peak_memory
 
 # {% if ddp %}
 from distributed import all_reduce, rank, world_size
@@ -68,7 +68,9 @@ class Log:
         self.tracker = Tracker(run_dir, progress.step)
         # {% endif %}
 
-    def step(self, ids: list[Tensor], loss_sum: Tensor, items: Tensor, norm: Tensor, lr: dict[str, float]) -> None:
+    def step(
+        self, ids: list[Tensor], loss_sum: Tensor, items: int | Tensor, norm: Tensor, lr: dict[str, float]
+    ) -> None:
         """Notes an optimizer step; reads nothing from the device."""
         self.pending.append(
             {
@@ -98,8 +100,8 @@ class Log:
         losses = all_reduce(losses)
         # {% endif %}
         norms = torch.stack([entry["norm"] for entry in pending])
-        items = torch.stack([entry["items"] for entry in pending])
-        columns = (losses.tolist(), norms.tolist(), items.tolist())
+        items = numbers([entry["items"] for entry in pending])
+        columns = (losses.tolist(), norms.tolist(), items)
         for entry, loss_sum, norm, count in zip(pending, *columns, strict=True):
             finite = math.isfinite(loss_sum) and math.isfinite(norm)
             # {% if amp %}

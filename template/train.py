@@ -44,7 +44,13 @@ from data import load
 from debug import Hooks
 
 # {% endif %}
+# {% if ddp %}
 from device import find_device, to_device
+
+# {% else %}
+from device import at_least_one, find_device, to_device
+
+# {% endif %}
 from evaluation import evaluate
 
 # {% if accumulation %}
@@ -76,7 +82,7 @@ from stopping import StopSignal
 # {% endfilter %}
 
 
-def backward(run: Run, micro: MicroBatch, items: Tensor) -> Tensor:
+def backward(run: Run, micro: MicroBatch, items: int | Tensor) -> Tensor:
     """Adds the gradient of a micro-batch's share of the mean over `items`; returns the sum of its losses."""
     batch = to_device(micro.batch, run.device)
     # {% if augmentation %}
@@ -146,7 +152,7 @@ def update(run: Run) -> Tensor:
 
 
 # {% if accumulation %}
-def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, Tensor, Tensor]:
+def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, int | Tensor, Tensor]:
     """One optimizer step on the mean loss over a window of micro-batches, as if they were one large batch.
 
     # {% if ddp %}
@@ -164,14 +170,14 @@ def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, Tensor, Tensor]:
             losses.append(backward(run, micro, items))
     losses.append(backward(run, window[-1], items))
     # {% else %}
-    items = torch.as_tensor(sum(count(micro.batch) for micro in window)).clamp(min=1)
+    items = at_least_one(sum(count(micro.batch) for micro in window))
     losses = [backward(run, micro, items) for micro in window]
     # {% endif %}
     return torch.stack(losses).sum(), items, update(run)
 
 
 # {% else %}
-def step(run: Run, micro: MicroBatch) -> tuple[Tensor, Tensor, Tensor]:
+def step(run: Run, micro: MicroBatch) -> tuple[Tensor, int | Tensor, Tensor]:
     """One optimizer step on the mean loss over a micro-batch.
 
     # {% if ddp %}
@@ -184,7 +190,7 @@ def step(run: Run, micro: MicroBatch) -> tuple[Tensor, Tensor, Tensor]:
     # {% if ddp %}
     items = distributed.total(micro.weight * count(micro.batch), run.device)
     # {% else %}
-    items = torch.as_tensor(count(micro.batch)).clamp(min=1)
+    items = at_least_one(count(micro.batch))
     # {% endif %}
     return backward(run, micro, items), items, update(run)
 
