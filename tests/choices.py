@@ -12,6 +12,7 @@ SPACE = Space(Template(ROOT))
 QUESTIONS = SPACE.template.questions
 PRESETS: dict[str, list[str]] = QUESTIONS["presets"]["default"]
 CHOICES = {name: list(question["choices"].values()) for name, question in QUESTIONS.items() if "choices" in question}
+TECHNIQUES: list[str] = CHOICES["techniques"]
 # Compiling a package takes half a minute on two cores: a test of its own does it.
 SLOW = "aotinductor"
 

@@ -414,7 +414,7 @@ MUTANTS = [
     ),
     Mutant(
         "rows after the checkpoint stay",
-        "log.py",
+        "resume.py",
         '        if row["step"] <= step:\n',
         "        if True:\n",
         "resume",

@@ -42,7 +42,7 @@ print("refused", found)
 """
 
 
-@pytest.mark.parametrize(("schedule", "clip"), zip(CHOICES["schedule"], itertools.cycle(CHOICES["clip"])))
+@pytest.mark.parametrize(("schedule", "clip"), list(zip(CHOICES["schedule"], itertools.cycle(CHOICES["clip"]))))
 def test_numbers_that_cannot_be_are_refused(render: Callable[..., Path], schedule: str, clip: str) -> None:
     project = render(techniques=PRESETS["everything"], schedule=schedule, clip=clip)
     (project / "knobs.py").write_text(SCRIPT)

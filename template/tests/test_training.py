@@ -30,9 +30,9 @@ from stopping import StopSignal
 
 
 def test_one_batch_is_learnt_by_heart(begin: Callable[..., Run], micro: Callable[..., MicroBatch]) -> None:
-    run, batch = begin(max_steps=1000), micro(0, 8)
+    run, batch = begin(max_steps=100), micro(0, 8)
     before = float(loss(run.model, batch.batch).detach())
-    for _ in range(60):
+    for _ in range(100):
         # {% if accumulation %}
         train.step(run, [batch])
         # {% else %}

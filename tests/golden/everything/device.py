@@ -1,6 +1,6 @@
 """The device to train on, and the way of a batch to it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -25,8 +25,15 @@ def tree_map(function: Callable[[Tensor], Any], batch: Any) -> Any:
 
 def to_device(batch: Any, device: torch.device) -> Any:
     """The batch on the device; free where it is there already."""
+    if device.type == "cpu":
+        return batch
     # non_blocking overlaps the copy with the computation, and only from pinned memory (see loader.py).
     return tree_map(lambda tensor: tensor.to(device, non_blocking=tensor.is_pinned()), batch)
+
+
+def numbers(values: Sequence[int | Tensor]) -> list[float]:
+    """The values as Python's numbers; those on a device are read in one go."""
+    return torch.stack(values).tolist() if isinstance(values[0], Tensor) else list(values)
 
 
 def peak_memory(device: torch.device) -> int | None:

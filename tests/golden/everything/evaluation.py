@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from device import to_device
+from device import numbers, to_device
 from distributed import add_up, broadcast_buffers
 from loader import Loader
 from model import metrics
@@ -28,11 +28,7 @@ def evaluate(run: Run, loader: Loader, stop: StopSignal) -> dict[str, float]:
             sums.setdefault(name, []).append(score)
             counts.setdefault(name, []).append(items)
     run.model.train()
-    totals = {name: (total(sums[name]), total(counts[name])) for name in sums}
+    # In Python's float64, so that a mean hardly depends on the batch size.
+    totals = {name: (sum(numbers(sums[name])), sum(numbers(counts[name]))) for name in sums}
     stopped, totals = add_up(bool(stop.number), totals)
     return {} if stopped else {name: score / items for name, (score, items) in totals.items()}
-
-
-def total(values: list[int | Tensor] | list[Tensor]) -> float:
-    """The sum, read from the device in one go; in Python's float64, so that it hardly depends on the batch size."""
-    return sum(torch.stack([torch.as_tensor(value) for value in values]).tolist())

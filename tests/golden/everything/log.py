@@ -15,7 +15,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from checkpoint import Progress
-from device import peak_memory
+from device import numbers, peak_memory
 from distributed import all_reduce, rank, world_size
 from resume import keep_rows
 from tracker import Tracker
@@ -49,7 +49,9 @@ class Log:
         )
         self.tracker = Tracker(run_dir, progress.step)
 
-    def step(self, ids: list[Tensor], loss_sum: Tensor, items: Tensor, norm: Tensor, lr: dict[str, float]) -> None:
+    def step(
+        self, ids: list[Tensor], loss_sum: Tensor, items: int | Tensor, norm: Tensor, lr: dict[str, float]
+    ) -> None:
         """Notes an optimizer step; reads nothing from the device."""
         self.pending.append(
             {
@@ -77,8 +79,8 @@ class Log:
         losses = torch.stack([entry["loss_sum"] for entry in pending])
         losses = all_reduce(losses)
         norms = torch.stack([entry["norm"] for entry in pending])
-        items = torch.stack([entry["items"] for entry in pending])
-        columns = (losses.tolist(), norms.tolist(), items.tolist())
+        items = numbers([entry["items"] for entry in pending])
+        columns = (losses.tolist(), norms.tolist(), items)
         for entry, loss_sum, norm, count in zip(pending, *columns, strict=True):
             finite = math.isfinite(loss_sum) and math.isfinite(norm)
             # fp16 finds its scale by overflowing; forty halvings in a row find none.

@@ -29,7 +29,7 @@ from run import Run, build, learning_rates
 from stopping import StopSignal
 
 
-def backward(run: Run, micro: MicroBatch, items: Tensor) -> Tensor:
+def backward(run: Run, micro: MicroBatch, items: int | Tensor) -> Tensor:
     """Adds the gradient of a micro-batch's share of the mean over `items`; returns the sum of its losses."""
     batch = to_device(micro.batch, run.device)
     if run.config.augmentation.enabled and not run.config.overfit_one_batch:
@@ -61,7 +61,7 @@ def update(run: Run) -> Tensor:
     return norm
 
 
-def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, Tensor, Tensor]:
+def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, int | Tensor, Tensor]:
     """One optimizer step on the mean loss over a window of micro-batches, as if they were one large batch.
 
     Returns the sum of this rank's losses, the number of items on all ranks, and the gradient's norm before clipping.

@@ -12,7 +12,7 @@ from torch import Tensor
 from checkpoint import plain, save
 from config import Config, open_run, parse, to_dict
 from data import load
-from device import find_device, to_device
+from device import at_least_one, find_device, to_device
 from evaluation import evaluate
 from loader import First, Loader, MicroBatch
 from log import Log
@@ -22,7 +22,7 @@ from run import Run, build, learning_rates
 from stopping import StopSignal
 
 
-def backward(run: Run, micro: MicroBatch, items: Tensor) -> Tensor:
+def backward(run: Run, micro: MicroBatch, items: int | Tensor) -> Tensor:
     """Adds the gradient of a micro-batch's share of the mean over `items`; returns the sum of its losses."""
     batch = to_device(micro.batch, run.device)
     model = run.model
@@ -41,13 +41,13 @@ def update(run: Run) -> Tensor:
     return norm
 
 
-def step(run: Run, micro: MicroBatch) -> tuple[Tensor, Tensor, Tensor]:
+def step(run: Run, micro: MicroBatch) -> tuple[Tensor, int | Tensor, Tensor]:
     """One optimizer step on the mean loss over a micro-batch.
 
     Returns the sum of the losses, the number of items, and the gradient's norm before clipping.
     """
     run.optimizer.zero_grad()
-    items = torch.as_tensor(count(micro.batch)).clamp(min=1)
+    items = at_least_one(count(micro.batch))
     return backward(run, micro, items), items, update(run)
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from checkpoint import Progress
-from device import peak_memory
+from device import numbers, peak_memory
 from resume import keep_rows
 
 
@@ -43,7 +43,9 @@ class Log:
             total=progress.total_steps, initial=progress.step, unit="step", disable=not sys.stderr.isatty(), leave=False
         )
 
-    def step(self, ids: list[Tensor], loss_sum: Tensor, items: Tensor, norm: Tensor, lr: dict[str, float]) -> None:
+    def step(
+        self, ids: list[Tensor], loss_sum: Tensor, items: int | Tensor, norm: Tensor, lr: dict[str, float]
+    ) -> None:
         """Notes an optimizer step; reads nothing from the device."""
         self.pending.append(
             {
@@ -70,8 +72,8 @@ class Log:
         pending, self.pending = self.pending, []
         losses = torch.stack([entry["loss_sum"] for entry in pending])
         norms = torch.stack([entry["norm"] for entry in pending])
-        items = torch.stack([entry["items"] for entry in pending])
-        columns = (losses.tolist(), norms.tolist(), items.tolist())
+        items = numbers([entry["items"] for entry in pending])
+        columns = (losses.tolist(), norms.tolist(), items)
         for entry, loss_sum, norm, count in zip(pending, *columns, strict=True):
             finite = math.isfinite(loss_sum) and math.isfinite(norm)
             # fp16 finds its scale by overflowing; forty halvings in a row find none.

@@ -13,7 +13,7 @@ from checkpoint import plain, save
 from clipping import clip
 from config import Config, open_run, parse, to_dict
 from data import load
-from device import find_device, to_device
+from device import at_least_one, find_device, to_device
 from evaluation import evaluate
 from loader import First, Loader, MicroBatch, windows
 from log import Log
@@ -23,7 +23,7 @@ from run import Run, build, learning_rates
 from stopping import StopSignal
 
 
-def backward(run: Run, micro: MicroBatch, items: Tensor) -> Tensor:
+def backward(run: Run, micro: MicroBatch, items: int | Tensor) -> Tensor:
     """Adds the gradient of a micro-batch's share of the mean over `items`; returns the sum of its losses."""
     batch = to_device(micro.batch, run.device)
     model = run.model
@@ -52,13 +52,13 @@ def update(run: Run) -> Tensor:
     return norm
 
 
-def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, Tensor, Tensor]:
+def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, int | Tensor, Tensor]:
     """One optimizer step on the mean loss over a window of micro-batches, as if they were one large batch.
 
     Returns the sum of the losses, the number of items, and the gradient's norm before clipping.
     """
     run.optimizer.zero_grad()
-    items = torch.as_tensor(sum(count(micro.batch) for micro in window)).clamp(min=1)
+    items = at_least_one(sum(count(micro.batch) for micro in window))
     losses = [backward(run, micro, items) for micro in window]
     return torch.stack(losses).sum(), items, update(run)
 

@@ -20,9 +20,9 @@ from stopping import StopSignal
 
 
 def test_one_batch_is_learnt_by_heart(begin: Callable[..., Run], micro: Callable[..., MicroBatch]) -> None:
-    run, batch = begin(max_steps=1000), micro(0, 8)
+    run, batch = begin(max_steps=100), micro(0, 8)
     before = float(loss(run.model, batch.batch).detach())
-    for _ in range(60):
+    for _ in range(100):
         train.step(run, [batch])
     after = float(loss(run.model, batch.batch).detach())
     assert after < 0.5 * before, "the loss on one batch hardly falls: look at model.loss, --lr and the gradients"
