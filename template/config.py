@@ -77,11 +77,7 @@ class Config:
     max_steps: int = 0
     """Optimizer steps to make, whatever --epochs says; 0: as many as the epochs have."""
     batch_size: int = 64
-    # {% if ddp %}
     """Samples per micro-batch of one process."""
-    # {% else %}
-    """Samples per micro-batch."""
-    # {% endif %}
     lr: float = 3e-3
     """Learning rate of AdamW."""
     weight_decay: float = 0.05

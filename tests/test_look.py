@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -123,19 +122,6 @@ def test_doctor_without_torch_says_so(tricks: Run, tmp_path: Path) -> None:
     assert result.exit_code == 1 and "PyTorch is not installed in it" in result.output
     result = tricks("doctor", "--python", str(tmp_path / "nowhere"))
     assert result.exit_code == 1 and "could not be asked" in result.output and "Traceback" not in result.output
-
-
-def test_list_is_fast(checkout: Path, environment: Any) -> None:
-    """Processor time, so that other processes on the machine count little; the best of five."""
-    seconds = []
-    for _ in range(5):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [sys.executable, "-m", "generator", "list"]
-        variables = {**environment(checkout), "PYTHONDONTWRITEBYTECODE": ""}
-        subprocess.run(command, env=variables, stdout=subprocess.DEVNULL, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(seconds) < 0.25
 
 
 @pytest.mark.parametrize("argument", ["list", "--help"])

@@ -61,7 +61,7 @@ THREE = """\
 
 
 def test_what_three_options_together_cause_is_found_shrunk_and_repeated(broken: Callable[..., Path]) -> None:
-    template = broken("run.py", "    torch.manual_seed(config.seed)\n", f"    torch.manual_seed(config.seed)\n{THREE}")
+    template = broken("run.py", "    seed_generators(config.seed)\n", f"    torch.manual_seed(config.seed)\n{THREE}")
     vary = "amp,accumulation,clipping,clip,debug,param_groups,cache,task"
     done = matrix("--template", str(template), "--vary", vary, "train", "triples", "--fresh")
     assert done.returncode == 1, done.stdout + done.stderr

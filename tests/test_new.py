@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import keyword
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -137,22 +136,6 @@ def test_train_names_what_is_missing(tricks: Run, monkeypatch: pytest.MonkeyPatc
     result = tricks("new", "p", "--defaults", "--train")
     assert result.exit_code == 1 and Path("p/train.py").is_file()
     assert "lacks what it needs to train (torch): run `cd p && python -m pip install -e .`" in result.output
-
-
-def test_help_is_fast(environment: Variables, checkout: Path) -> None:
-    """Processor time, so that other processes on the machine do not count; the best of five."""
-    seconds = []
-    for _ in range(5):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(
-            [sys.executable, "-m", "generator", "--help"],
-            env={**environment(checkout), "PYTHONDONTWRITEBYTECODE": ""},
-            stdout=subprocess.DEVNULL,
-            check=True,
-        )
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(seconds) < 0.25
 
 
 def test_completion(checkout: Path, environment: Variables) -> None:

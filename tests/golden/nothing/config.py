@@ -22,7 +22,7 @@ class Config:
     max_steps: int = 0
     """Optimizer steps to make, whatever --epochs says; 0: as many as the epochs have."""
     batch_size: int = 64
-    """Samples per micro-batch."""
+    """Samples per micro-batch of one process."""
     lr: float = 3e-3
     """Learning rate of AdamW."""
     weight_decay: float = 0.05

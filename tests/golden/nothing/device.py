@@ -38,7 +38,8 @@ def at_least_one(items: int | Tensor) -> int | Tensor:
 
 def numbers(values: Sequence[int | Tensor]) -> list[float]:
     """The values as Python's numbers; those on a device are read in one go."""
-    return torch.stack(values).tolist() if isinstance(values[0], Tensor) else list(values)
+    stacked = torch.stack(values) if isinstance(values[0], Tensor) else torch.as_tensor(values)
+    return stacked.tolist()
 
 
 def peak_memory(device: torch.device) -> int | None:
