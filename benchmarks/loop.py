@@ -35,8 +35,8 @@ CONTESTANTS = {
 WORKS = {
     "perceptron, fp32": Work("perceptron"),
     "perceptron, bf16, accumulation 4": Work("perceptron", bf16=True, accumulation=4),
-    "network, fp32": Work("network", epochs=6),
-    "network, bf16, accumulation 4": Work("network", bf16=True, accumulation=4, epochs=6),
+    "network, fp32": Work("network", epochs=4),
+    "network, bf16, accumulation 4": Work("network", bf16=True, accumulation=4, epochs=4),
 }
 
 
@@ -70,7 +70,8 @@ def measure(work: Work, names: list[str], rounds: int) -> list[Row]:
         found = answers[name]
         pairs = list(zip(best[1:], found[1:], strict=True))
         difference = max(abs(a - b) for a, b in zip(best[0]["parameters"], found[0]["parameters"], strict=True))
-        if found[0]["steps"] != best[0]["steps"] or not difference < 1e-6:
+        # In bf16 a sum that is divided in another place rounds another way.
+        if found[0]["steps"] != best[0]["steps"] or not difference < (1e-4 if work.bf16 else 1e-6):
             raise ValueError(f"{name} makes {found[0]['steps']} steps and ends {difference:.1e} from the best loop")
         rows.append(
             Row(

@@ -24,7 +24,7 @@ class Work:
     """perceptron (about 5 k parameters: the loop's own cost shows) or network (about 50 k, convolutional)."""
     bf16: bool = False
     accumulation: int = 1
-    epochs: int = 30
+    epochs: int = 15
 
     @property
     def steps(self) -> int:

@@ -41,7 +41,7 @@ def same(left: Any, right: Any) -> bool:
 
 def test_killed_twenty_times_it_ends_like_the_uninterrupted_run(render: Callable[..., Path], tmp_path: Path) -> None:
     project = render(techniques=["amp", "accumulation", "clipping", "scheduler", "augmentation"])
-    arguments = ["--max-steps", "120", "--checkpoint-every", "1", "--eval-every", "7", "--log-every", "1"]
+    arguments = ["--max-steps", "300", "--checkpoint-every", "1", "--eval-every", "7", "--log-every", "1"]
     arguments += ["--batch-size", "32", "--accumulation.steps", "2"]
     code, output = warm.train(project, "--run-dir", str(tmp_path / "whole"), *arguments)
     assert code == 0, output
@@ -240,12 +240,12 @@ def test_a_rank_that_hangs_does_not_hold_the_others(ddp: Path, tmp_path: Path) -
         "train.py",
         "    run.optimizer.zero_grad()\n",
         "    run.optimizer.zero_grad()\n"
-        "    __import__('time').sleep(40 * distributed.rank() * (run.progress.step == 2))\n",
+        "    __import__('time').sleep(20 * distributed.rank() * (run.progress.step == 2))\n",
     )
     arguments = ("--run-dir", str(tmp_path / "run"), "--max-steps", "6", "--ddp.timeout", "4")
-    began = time.monotonic()
-    (first, output), _ = warm.ranks(ddp, arguments, arguments, timeout=18)
-    assert first not in (0, -1) and time.monotonic() - began < 30, output
+    (first, output), _ = warm.ranks(ddp, arguments, arguments, timeout=60)
+    # Had it waited for the other to wake, it would have gone on and ended well.
+    assert first not in (0, -1), output
     assert "Timed out" in output or "timeout" in output.lower(), output
 
 
