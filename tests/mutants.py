@@ -547,13 +547,14 @@ MUTANTS = [
         "the profiler is never stepped", "profiling.py", "        self.profile.step()\n", "", "profiling", **PROFILER
     ),
     Mutant(
-        "it records again and again",
+        "it goes on when its steps are recorded",
         "profiling.py",
-        "            # Torch's schedule would go on for ever, and so would the files.\n            self.stop()\n",
-        "            pass\n",
+        "self.config.warmup + self.config.active:\n            self.stop()\n",
+        "self.config.warmup + self.config.active:\n            pass\n",
         "profiling",
         **PROFILER,
     ),
+    Mutant("it begins anew", "profiling.py", ", repeat=1)", ")", "profiling", **PROFILER),
     Mutant(
         "a short run is not told",
         "profiling.py",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.profiler import profile
 
 from config import Config
 from profiling import Profiler, ProfilerConfig
@@ -40,6 +41,16 @@ def test_run_leaves_a_trace_or_a_sentence(
     assert "aten::" in (tmp_path / "profile/table.txt").read_text()
     assert {path.name for path in (tmp_path / "profile").iterdir()} == {"trace.json", "table.txt"}
     assert not any(noise in output for noise in ("USDT", "ERROR", "[W")), "the profiler's own log is printed"
+
+
+def test_nothing_is_begun_after_the_last_recorded_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+    prepare = profile.prepare_trace
+    monkeypatch.setattr(profile, "prepare_trace", lambda self: (begun.append(1), prepare(self)))
+    profiler = Profiler(replace(SHORT, wait=0), tmp_path, CPU)
+    for _ in range(6):
+        profiler.step()
+    assert len(begun) == 1, "with nothing to wait for, torch's schedule begins anew"
 
 
 def test_crash_leaves_what_was_recorded(tmp_path: Path) -> None:

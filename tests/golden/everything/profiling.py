@@ -50,7 +50,7 @@ class Profiler:
         cpu = ProfilerActivity.CPU
         self.profile = profile(
             activities={cpu, getattr(ProfilerActivity, device.type.upper(), cpu)},
-            schedule=schedule(wait=config.wait, warmup=config.warmup, active=config.active),
+            schedule=schedule(wait=config.wait, warmup=config.warmup, active=config.active, repeat=1),
             on_trace_ready=self.write,
             # On a CPU torch complains of each block that is older than the profiler.
             profile_memory=config.memory and device.type != "cpu",
@@ -66,7 +66,6 @@ class Profiler:
             self.record_memory(True)
         self.profile.step()
         if self.steps == self.config.wait + self.config.warmup + self.config.active:
-            # Torch's schedule would go on for ever, and so would the files.
             self.stop()
 
     def stop(self) -> None:
