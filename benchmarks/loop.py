@@ -1,11 +1,13 @@
 """The loop's own cost: a generated project against hand-written loops and libraries, side by side.
 
-Each contestant has a process; they take turns, in another order each round, one at a time. A ratio is that of two
-contestants in the same round; reported is its median with the quartiles. All end with the same weights, or it fails.
+Each contestant has a process; they take turns, one at a time and in another order each round. A round is one epoch of
+each, some twenty milliseconds: the speed of a shared machine changes within a second, and a ratio is that of two
+contestants in the same round. Reported is its median with the quartiles. All end with the same weights, or it fails.
 """
 
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -35,8 +37,8 @@ CONTESTANTS = {
 WORKS = {
     "perceptron, fp32": Work("perceptron"),
     "perceptron, bf16, accumulation 4": Work("perceptron", bf16=True, accumulation=4),
-    "network, fp32": Work("network", epochs=4),
-    "network, bf16, accumulation 4": Work("network", bf16=True, accumulation=4, epochs=4),
+    "network, fp32": Work("network", epochs=6),
+    "network, bf16, accumulation 4": Work("network", bf16=True, accumulation=4, epochs=6),
 }
 
 
@@ -52,31 +54,54 @@ class Row:
     """Largest difference of a parameter from the best loop's."""
 
 
-def measure(work: Work, names: list[str], rounds: int) -> list[Row]:
-    """Trains every contestant once per round, after a round to warm up. Raises ValueError when they do other work."""
+@dataclass
+class Ended:
+    """What a contestant's first training ended with, and the rounds of all its trainings."""
+
+    steps: int
+    parameters: list[float]
+    epochs: list[dict[str, float]]
+    """Seconds of `cpu` and `wall`, one entry per round."""
+
+
+def take_turns(work: Work, names: list[str], trainings: int) -> dict[str, Ended]:
+    """Trains every contestant so many times, after a training to warm up, in turns of an epoch."""
     processes = {name: start(name, work) for name in names}
+    ended: dict[str, Ended] = {}
+    draw = random.Random(0)
     try:
-        answers = {name: [ask(process)] for name, process in processes.items()}
-        for index in range(rounds):
-            for name in names[index % len(names) :] + names[: index % len(names)]:
-                answers[name].append(ask(processes[name]))
+        for training in range(trainings + 1):
+            for epoch in range(work.epochs + 1):
+                for name in draw.sample(names, len(names)):
+                    answer = ask(processes[name])
+                    if training == 0 and epoch == work.epochs:
+                        ended[name] = Ended(answer["steps"], answer["parameters"], [])
+                    # The first answer is the set-up; the first epoch warms caches, and the last one tidies up.
+                    elif training and 1 < epoch < work.epochs:
+                        ended[name].epochs.append(answer)
     finally:
         for process in processes.values():
             process.kill()
             process.wait()
-    best = answers[names[0]]
+    return ended
+
+
+def measure(work: Work, names: list[str], trainings: int) -> list[Row]:
+    """Compares contestants with the first one. Raises ValueError when one does other work."""
+    found = take_turns(work, names, trainings)
+    best = found[names[0]]
     rows = []
     for name in names:
-        found = answers[name]
-        pairs = list(zip(best[1:], found[1:], strict=True))
-        difference = max(abs(a - b) for a, b in zip(best[0]["parameters"], found[0]["parameters"], strict=True))
+        ended = found[name]
+        pairs = list(zip(best.epochs, ended.epochs, strict=True))
+        difference = max(abs(a - b) for a, b in zip(best.parameters, ended.parameters, strict=True))
         # In bf16 a sum that is divided in another place rounds another way.
-        if found[0]["steps"] != best[0]["steps"] or not difference < (1e-4 if work.bf16 else 1e-6):
-            raise ValueError(f"{name} makes {found[0]['steps']} steps and ends {difference:.1e} from the best loop")
+        if ended.steps != best.steps or not difference < (1e-4 if work.bf16 else 1e-6):
+            raise ValueError(f"{name} makes {ended.steps} steps and ends {difference:.1e} from the best loop")
         rows.append(
             Row(
                 CONTESTANTS[name],
-                statistics.median(SAMPLES * work.epochs / other["cpu"] for _, other in pairs),
+                statistics.median(SAMPLES / other["cpu"] for _, other in pairs),
                 [one["cpu"] / other["cpu"] for one, other in pairs],
                 [one["wall"] / other["wall"] for one, other in pairs],
                 difference,
@@ -89,7 +114,13 @@ def start(name: str, work: Work) -> subprocess.Popen[str]:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "TOKENIZERS_PARALLELISM": "false"}
     command = [sys.executable, "-m", "benchmarks.worker", name, json.dumps(asdict(work))]
     return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment,
+        cwd=ROOT,
     )
 
 
@@ -119,10 +150,10 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def main(rounds: int = 9) -> dict[str, list[Row]]:
+def main(trainings: int = 3) -> dict[str, list[Row]]:
     results = {}
     for title, work in WORKS.items():
-        results[title] = measure(work, list(CONTESTANTS), rounds)
+        results[title] = measure(work, list(CONTESTANTS), trainings)
         print(f"\n### {title}\n\n{table(results[title])}", flush=True)
     return results
 

@@ -32,7 +32,8 @@ class Gathered:
         data, _ = w.digits()
         self.epoch += 1
         for ids in w.order(self.epoch - 1).split(16 * w.BATCH):
-            yield from zip(data.images[ids].split(w.BATCH), data.labels[ids].split(w.BATCH), strict=True)
+            images, labels = data.images.index_select(0, ids), data.labels.index_select(0, ids)
+            yield from zip(images.split(w.BATCH), labels.split(w.BATCH), strict=True)
 
     def __len__(self) -> int:
         return w.BATCHES

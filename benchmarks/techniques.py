@@ -7,7 +7,7 @@ processes take turns as in loop.py.
 import statistics
 import sys
 
-from benchmarks.loop import ask, start
+from benchmarks.loop import take_turns
 from benchmarks.work import Work
 
 WORK = Work("perceptron", epochs=20)
@@ -33,27 +33,17 @@ CASES: dict[str, tuple[str, list[str]]] = {
 }
 
 
-def main(rounds: int = 9) -> str:
-    processes = {"": start("ours", WORK)}
-    for case, (technique, arguments) in CASES.items():
-        processes[case] = start("ours/" + " ".join([technique, *arguments]), WORK)
-    try:
-        times: dict[str, list[float]] = {name: [] for name in processes}
-        for index in range(rounds + 1):
-            for name, process in processes.items():
-                answer = ask(process)
-                if index:
-                    times[name].append(1e6 * answer["cpu"] / answer["steps"])
-    finally:
-        for process in processes.values():
-            process.kill()
-            process.wait()
-    base = times.pop("")
+def main(trainings: int = 3) -> str:
+    names = {f"ours/{' '.join([technique, *given])}": case for case, (technique, given) in CASES.items()}
+    found = take_turns(WORK, ["ours", *names], trainings)
+    steps = WORK.steps / WORK.epochs
+    times = {name: [1e6 * epoch["cpu"] / steps for epoch in ended.epochs] for name, ended in found.items()}
+    base = times.pop("ours")
     lines = [f"Without any of them: {statistics.median(base):.0f} µs of CPU time per step.", ""]
     lines += ["| technique | µs per step more | quartiles |", "|-|-:|-:|"]
-    for name, found in times.items():
-        low, middle, high = statistics.quantiles([b - a for a, b in zip(base, found, strict=True)], n=4)
-        lines.append(f"| {name} | {middle:.0f} | {low:.0f} to {high:.0f} |")
+    for name, own in times.items():
+        low, middle, high = statistics.quantiles([b - a for a, b in zip(base, own, strict=True)], n=4)
+        lines.append(f"| {names[name]} | {middle:.0f} | {low:.0f} to {high:.0f} |")
     return "\n".join(lines)
 
 

@@ -74,8 +74,13 @@ def mean_loss(logits: Tensor, labels: Tensor) -> Tensor:
     return F.cross_entropy(logits.float(), labels)
 
 
+def begin_epoch() -> None:
+    """Every contestant comes here when an epoch begins; worker.py waits here for its turn."""
+
+
 def order(epoch: int) -> Tensor:
-    """The sample ids of an epoch, int64 [SAMPLES]: the order of a generated project with this seed."""
+    """The sample ids of an epoch that begins, int64 [SAMPLES]: the order of a generated project with this seed."""
+    begin_epoch()
     return torch.randperm(SAMPLES, generator=torch.Generator().manual_seed(SEED * 1_000_003 + epoch))
 
 
@@ -105,7 +110,6 @@ class Outcome:
 
     steps: int
     model: nn.Module
-    accuracy: float
 
     @cached_property
     def parameters(self) -> Tensor:
@@ -113,16 +117,17 @@ class Outcome:
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, work: Work) -> float:
-    """Accuracy on the validation samples, by the hand-written loops."""
+def evaluate(model: nn.Module, work: Work) -> tuple[float, float]:
+    """Mean loss and accuracy on the validation samples, by the hand-written loops."""
     _, val = digits()
     model.eval()
-    right, loss = [], []
+    losses, right = [], []
     for first in range(0, len(val.labels), BATCH):
         labels = val.labels[first : first + BATCH]
         with torch.autocast("cpu", torch.bfloat16, enabled=work.bf16):
             logits = model(val.images[first : first + BATCH])
         right.append((logits.argmax(1) == labels).sum())
-        loss.append(F.cross_entropy(logits.float(), labels, reduction="sum"))
+        losses.append(F.cross_entropy(logits.float(), labels, reduction="sum"))
     model.train()
-    return sum(torch.stack(right).tolist()) / len(val.labels)
+    loss, accuracy = (sum(torch.stack(values).tolist()) / len(val.labels) for values in (losses, right))
+    return loss, accuracy

@@ -60,7 +60,7 @@ class Cache:
         worker = get_worker_info()
         self.counts[worker.id + 1 if worker else 0] += torch.tensor((len(ids) - len(missing), len(missing)))
         if not len(missing):
-            return self.nest(part[ids] for part in self.store)
+            return self.nest(part.index_select(0, ids) for part in self.store)
         loaded = self.source.fetch(missing, epoch)
         keep = missing < self.slots
         kept = missing[keep]

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +49,11 @@ class Log:
         # {% if amp %}
         self.skips_overflows, self.overflows = skips_overflows, 0
         # {% endif %}
-        self.pending: list[dict[str, Any]] = []
+        self.pending: list[tuple[int, list[Tensor], Tensor, int | Tensor, Tensor]] = []
         self.last: dict[str, Any] = {}
         self.first_step = progress.step
-        self.samples, self.since, self.began = 0, time.perf_counter(), time.perf_counter()
+        self.since = self.began = self.written = time.perf_counter()
+        self.rows: list[dict[str, Any]] = []
         # {% if ddp %}
         self.writes = rank() == 0
         if not self.writes:
@@ -60,7 +61,7 @@ class Log:
         # {% endif %}
         path = run_dir / "metrics.jsonl"
         keep_rows(path, progress.step)
-        self.file = path.open("a", buffering=1)
+        self.file = path.open("a")
         self.bar = tqdm(
             total=progress.total_steps, initial=progress.step, unit="step", disable=not sys.stderr.isatty(), leave=False
         )
@@ -68,21 +69,9 @@ class Log:
         self.tracker = Tracker(run_dir, progress.step)
         # {% endif %}
 
-    def step(
-        self, ids: list[Tensor], loss_sum: Tensor, items: int | Tensor, norm: Tensor, lr: dict[str, float]
-    ) -> None:
+    def step(self, ids: list[Tensor], loss_sum: Tensor, items: int | Tensor, norm: Tensor) -> None:
         """Notes an optimizer step; reads nothing from the device."""
-        self.pending.append(
-            {
-                "step": self.progress.step,
-                "ids": ids,
-                "loss_sum": loss_sum,
-                "items": items,
-                "norm": norm,
-                "lr": lr,
-            }
-        )
-        self.samples += sum(len(part) for part in ids)
+        self.pending.append((self.progress.step, ids, loss_sum, items, norm))
 
     def due(self) -> bool:
         return self.progress.step % self.every == 0
@@ -94,63 +83,73 @@ class Log:
         """
         if not self.pending:
             return {}
-        pending, self.pending = self.pending, []
-        losses = torch.stack([entry["loss_sum"] for entry in pending])
+        steps, ids, losses, items, norms = zip(*self.pending, strict=True)
+        self.pending.clear()
         # {% if ddp %}
-        losses = all_reduce(losses)
+        losses = all_reduce(torch.stack(losses))
+        # {% else %}
+        losses = torch.stack(losses)
         # {% endif %}
-        norms = torch.stack([entry["norm"] for entry in pending])
-        items = numbers([entry["items"] for entry in pending])
-        columns = (losses.tolist(), norms.tolist(), items)
-        for entry, loss_sum, norm, count in zip(pending, *columns, strict=True):
+        columns = (losses.tolist(), numbers(items), torch.stack(norms).tolist())
+        for step, parts, loss_sum, count, norm in zip(steps, ids, *columns, strict=True):
             finite = math.isfinite(loss_sum) and math.isfinite(norm)
             # {% if amp %}
             # fp16 finds its scale by overflowing; forty halvings in a row find none.
             self.overflows = 0 if finite else self.overflows + 1
             if self.overflows > (40 if self.skips_overflows else 0):
-                stop_at(entry, loss_sum)
+                stop_at(step, parts, loss_sum)
             # {% else %}
             if not finite:
-                stop_at(entry, loss_sum)
+                stop_at(step, parts, loss_sum)
             # {% endif %}
             if math.isfinite(loss_sum):
                 self.progress.loss_sum += loss_sum
                 self.progress.items += count
-        elapsed = time.perf_counter() - self.since
+        samples = sum(part.numel() for parts in ids for part in parts)
         # {% if ddp %}
-        rate = self.samples * world_size() / elapsed
-        # {% else %}
-        rate = self.samples / elapsed
+        samples *= world_size()
         # {% endif %}
-        self.samples, self.since = 0, time.perf_counter()
-        row = {"step": entry["step"], "epoch": self.progress.epoch, "loss": loss_sum / count, **entry["lr"]}
-        row |= {"grad_norm": norm, "samples_per_second": round(rate, 1)}
+        began, self.since = self.since, time.perf_counter()
+        row = {"step": step, "epoch": self.progress.epoch, "loss": loss_sum / count}
+        row |= {"grad_norm": norm, "samples_per_second": round(samples / (self.since - began), 1)}
         if (memory := peak_memory(self.device)) is not None:
             row["peak_memory_mb"] = round(memory / 2**20, 1)
         return row
 
-    def write(self, row: dict[str, Any]) -> None:
-        """Adds a row to metrics.jsonl; a number that is not finite becomes null, which every JSON reader takes."""
+    def add(self, row: dict[str, Any]) -> None:
+        """Adds a row of metrics.jsonl."""
         # {% if ddp %}
         if not self.writes:
             return
         # {% endif %}
-        row = row | {name: None for name, value in row.items() if isinstance(value, float) and not math.isfinite(value)}
-        try:
-            self.file.write(json.dumps(row, allow_nan=False) + "\n")
-        except OSError as error:
-            raise SystemExit(f"Cannot write {self.file.name}: {error.strerror}. The checkpoints are whole.") from None
+        self.rows.append(row)
         # {% if tensorboard %}
         self.tracker.row(row)
         # {% endif %}
+        # To write costs more than all else that is done for a row.
+        if time.perf_counter() - self.written > 1:
+            self.write()
+
+    def write(self) -> None:
+        """Writes the rows: once a second, and before a checkpoint, from which on a resumed run adds them again."""
+        rows, self.rows, self.written = self.rows, [], time.perf_counter()
+        if not rows:
+            return
+        try:
+            self.file.writelines(map(line, rows))
+            self.file.flush()
+        except OSError as error:
+            raise SystemExit(f"Cannot write {self.file.name}: {error.strerror}. The checkpoints are whole.") from None
 
     def training(self, row: dict[str, Any]) -> None:
-        """Writes the row of a training step and moves the bar."""
-        self.write(row)
+        """Adds the row of a training step and moves the bar."""
+        self.add(row)
         # {% if ddp %}
         if not self.writes:
             return
         # {% endif %}
+        if self.bar.disable:
+            return
         self.bar.update(row["step"] - self.bar.n)
         rate = f"{row['samples_per_second']:.0f}"
         self.bar.set_postfix_str(f"loss {row['loss']:.4f}, lr {row['lr']:.2e}, {rate} samples/s", refresh=False)
@@ -159,6 +158,7 @@ class Log:
     def paused(self) -> Iterator[None]:
         """Around an evaluation or a checkpoint, whose time is no part of samples_per_second."""
         self.flush()
+        self.write()
         yield
         self.since = time.perf_counter()
 
@@ -169,7 +169,7 @@ class Log:
         cache_hits: dict[str, int],
         # {% endif %}
     ) -> None:
-        """Writes the row of an evaluation and prints it; train_loss is the mean over the epoch's samples so far."""
+        """Adds the row of an evaluation and prints it; train_loss is the mean over the epoch's samples so far."""
         progress = self.progress
         row: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch}
         row["train_loss"] = progress.loss_sum / max(progress.items, 1)
@@ -177,14 +177,15 @@ class Log:
         # {% if cache %}
         row |= cache_hits
         # {% endif %}
-        self.write(row)
+        self.add(row)
         self.last = row
         # {% if ddp %}
         if not self.writes:
             return
         # {% endif %}
         numbers = "  ".join(f"{name} {value:.4f}" for name, value in row.items() if isinstance(value, float))
-        self.bar.write(f"epoch {row['epoch'] + 1:>3}  step {row['step']:>6}  {numbers}")
+        say = print if self.bar.disable else self.bar.write
+        say(f"epoch {row['epoch'] + 1:>3}  step {row['step']:>6}  {numbers}")
 
     def summary(self, stopped: int) -> None:
         """Draws the curves and prints what the run reached and what to do next."""
@@ -223,18 +224,27 @@ class Log:
             return
         # {% endif %}
         self.bar.close()
-        self.file.close()
+        # Rows are left where an error ends the run, and it is that error that has to be told.
+        with suppress(OSError):
+            self.file.writelines(map(line, self.rows))
+            self.file.close()
         # {% if tensorboard %}
         self.tracker.close()
         # {% endif %}
 
 
-def stop_at(entry: dict[str, Any], loss_sum: float) -> None:
+def line(row: dict[str, Any]) -> str:
+    """The row as strict JSON: a number that is not finite becomes null, which every reader takes."""
+    finite = {name: None for name, value in row.items() if isinstance(value, float) and not math.isfinite(value)}
+    return json.dumps(row | finite, allow_nan=False) + "\n"
+
+
+def stop_at(step: int, parts: list[Tensor], loss_sum: float) -> None:
     what = "gradient" if math.isfinite(loss_sum) else "loss"
-    ids = torch.cat(entry["ids"]).tolist()
+    ids = torch.cat(parts).tolist()
     shown = f"{ids[:64]}{' and more' if len(ids) > 64 else ''}"
     raise SystemExit(
-        f"Step {entry['step']}: the {what} is not finite. Samples of that step: {shown}. "
+        f"Step {step}: the {what} is not finite. Samples of that step: {shown}. "
         "Any checkpoint is from before it; a lower --lr or a look at these samples may help."
     )
 

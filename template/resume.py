@@ -65,11 +65,11 @@ def resume(run_dir: Path, run: Run) -> None:
     # {% endif %}
     check_config(content["config"], config)
     restore(content, run.parts())
-    # {% if stepwise %}
-    check_total(content["progress"]["total_steps"], run.progress.total_steps, run.schedule, run.config.schedule)
-    # {% endif %}
     for name in content["progress"].keys() - {"total_steps"}:
         setattr(run.progress, name, content["progress"][name])
+    # {% if stepwise %}
+    check_total(content["progress"]["total_steps"], run.progress, run.config.schedule)
+    # {% endif %}
     # {% if ddp %}
     if len(content["random"]) == world_size():
         set_random_state(content["random"][rank()])

@@ -30,7 +30,7 @@ from groups import parameter_groups
 # {% endif %}
 from model import build_model
 
-# {% if scheduler %}
+# {% if plateau %}
 from schedule import build_schedule
 
 # {% endif %}
@@ -53,17 +53,17 @@ class Run:
     dtype: torch.dtype | None
     scaler: torch.amp.GradScaler
     # {% endif %}
-    # {% if scheduler %}
-    schedule: torch.optim.lr_scheduler.LRScheduler
+    # {% if plateau %}
+    schedule: torch.optim.lr_scheduler.ReduceLROnPlateau
     # {% endif %}
     progress: Progress
 
     def parts(self) -> dict[str, Any]:
-        """What a checkpoint keeps, in the order in which it is loaded."""
+        """What a checkpoint keeps."""
         return {
             "model": self.model,
             "optimizer": self.optimizer,
-            # {% if scheduler %}
+            # {% if plateau %}
             "schedule": self.schedule,
             # {% endif %}
             # {% if amp %}
@@ -93,12 +93,6 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     fused = device.type in ("cpu", "cuda", "mps", "xpu")
     optimizer = torch.optim.AdamW(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
     total_steps = config.max_steps or config.epochs * steps_per_epoch
-    # {% if plateau %}
-    schedule = build_schedule(optimizer, config.schedule)
-    # {% endif %}
-    # {% if stepwise %}
-    schedule = build_schedule(optimizer, total_steps, config.schedule)
-    # {% endif %}
     # {% if amp %}
     dtype = precision(config.amp, device)
     # {% endif %}
@@ -114,8 +108,8 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
         dtype=dtype,
         scaler=build_scaler(dtype, device),
         # {% endif %}
-        # {% if scheduler %}
-        schedule=schedule,
+        # {% if plateau %}
+        schedule=build_schedule(optimizer, config.schedule),
         # {% endif %}
         progress=Progress(total_steps=total_steps),
     )

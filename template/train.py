@@ -76,14 +76,18 @@ from profiling import Profiler
 from resume import resume
 from run import Run, build, learning_rates
 
+# {% if stepwise %}
+from schedule import set_rates
+
+# {% endif %}
 from stopping import StopSignal
 
 
 # {% endfilter %}
 
 
-def backward(run: Run, micro: MicroBatch, items: int | Tensor) -> Tensor:
-    """Adds the gradient of a micro-batch's share of the mean over `items`; returns the sum of its losses."""
+def backward(run: Run, micro: MicroBatch, seed: Tensor) -> Tensor:
+    """Adds the gradient of `seed` times the sum of a micro-batch's losses; returns that sum."""
     batch = to_device(micro.batch, run.device)
     # {% if augmentation %}
     if run.config.augmentation.enabled and not run.config.overfit_one_batch:
@@ -100,21 +104,11 @@ def backward(run: Run, micro: MicroBatch, items: int | Tensor) -> Tensor:
     # {% else %}
     total = loss(model, batch)
     # {% endif %}
-    # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
     # {% if ddp %}
-    # DDP averages over the ranks, which world_size makes a sum again.
-    seed = total.new_full((), micro.weight * distributed.world_size()) / items
-    # {% else %}
-    seed = total.new_ones(()) / items
-    # {% endif %}
-    # {% if amp %}
-    # Scaling the seed and not the sum: the scaled sum would overflow fp16.
-    seed = run.scaler.scale(seed)
-    # {% endif %}
-    total.backward(gradient=seed)
-    # {% if ddp %}
+    total.backward(gradient=micro.weight * seed)
     return micro.weight * total.detach()
     # {% else %}
+    total.backward(gradient=seed)
     return total.detach()
     # {% endif %}
 
@@ -131,6 +125,9 @@ def update(run: Run) -> Tensor:
     # {% else %}
     norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None])
     # {% endif %}
+    # {% if stepwise %}
+    set_rates(run.optimizer, run.progress, run.config.schedule)
+    # {% endif %}
     # {% if amp %}
     # {% if stepwise %}
     scale = run.scaler.get_scale()
@@ -139,14 +136,10 @@ def update(run: Run) -> Tensor:
     run.scaler.update()
     # {% if stepwise %}
     # The scale falls where fp16 overflowed and the optimizer skipped the step: then the schedule skips it too.
-    if run.scaler.get_scale() >= scale:
-        run.schedule.step()
+    run.progress.skipped += run.scaler.get_scale() < scale
     # {% endif %}
     # {% else %}
     run.optimizer.step()
-    # {% if stepwise %}
-    run.schedule.step()
-    # {% endif %}
     # {% endif %}
     return norm
 
@@ -164,14 +157,27 @@ def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, int | Tensor, Tens
     run.optimizer.zero_grad()
     # {% if ddp %}
     items = distributed.total(sum(micro.weight * count(micro.batch) for micro in window), run.device)
+    # {% else %}
+    items = at_least_one(sum(count(micro.batch) for micro in window))
+    # {% endif %}
+    # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
+    seed = torch.ones((), device=run.device) / items
+    # {% if ddp %}
+    # DDP averages over the ranks, which world_size makes a sum again.
+    seed *= distributed.world_size()
+    # {% endif %}
+    # {% if amp %}
+    # Scaling the seed and not the sum: the scaled sum would overflow fp16.
+    seed = run.scaler.scale(seed)
+    # {% endif %}
+    # {% if ddp %}
     losses = []
     for micro in window[:-1]:
         with distributed.no_sync(run.replica):
-            losses.append(backward(run, micro, items))
-    losses.append(backward(run, window[-1], items))
+            losses.append(backward(run, micro, seed))
+    losses.append(backward(run, window[-1], seed))
     # {% else %}
-    items = at_least_one(sum(count(micro.batch) for micro in window))
-    losses = [backward(run, micro, items) for micro in window]
+    losses = [backward(run, micro, seed) for micro in window]
     # {% endif %}
     return torch.stack(losses).sum(), items, update(run)
 
@@ -192,7 +198,17 @@ def step(run: Run, micro: MicroBatch) -> tuple[Tensor, int | Tensor, Tensor]:
     # {% else %}
     items = at_least_one(count(micro.batch))
     # {% endif %}
-    return backward(run, micro, items), items, update(run)
+    # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
+    seed = torch.ones((), device=run.device) / items
+    # {% if ddp %}
+    # DDP averages over the ranks, which world_size makes a sum again.
+    seed *= distributed.world_size()
+    # {% endif %}
+    # {% if amp %}
+    # Scaling the seed and not the sum: the scaled sum would overflow fp16.
+    seed = run.scaler.scale(seed)
+    # {% endif %}
+    return backward(run, micro, seed), items, update(run)
 
 
 # {% endif %}
@@ -212,7 +228,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     steps_per_epoch = len(train_loader)
     # {% endif %}
 
-    extras = {"info": plain(train_source.info)}
+    extras = {"config": to_dict(config), "info": plain(train_source.info)}
     run = build(config, extras["info"], device, steps_per_epoch)
     progress = run.progress
     if config.resume:
@@ -227,7 +243,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         distributed.broadcast_buffers(run.model)
         # {% endif %}
         with log.paused():
-            save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, to_dict(config), extras)
+            save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, extras)
 
     def assess() -> None:
         """Evaluates, and keeps the best model."""
@@ -290,20 +306,22 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             # {% if accumulation %}
             skip = progress.epoch_step * config.accumulation.steps
             for window in windows(train_loader.epoch(progress.epoch, skip), config.accumulation.steps):
-                ids, rates = [micro.ids for micro in window], learning_rates(run.optimizer)
                 result = step(run, window)
             # {% else %}
             for micro in train_loader.epoch(progress.epoch, progress.epoch_step):
-                ids, rates = [micro.ids], learning_rates(run.optimizer)
                 result = step(run, micro)
                 # {% endif %}
                 progress.next_step()
-                log.step(ids, *result, rates)
+                # {% if accumulation %}
+                log.step([micro.ids for micro in window], *result)
+                # {% else %}
+                log.step([micro.ids], *result)
+                # {% endif %}
                 if log.due():
                     # {% if debug %}
-                    log.training(log.flush() | hooks.row())
+                    log.training(log.flush() | learning_rates(run.optimizer) | hooks.row())
                     # {% else %}
-                    log.training(log.flush())
+                    log.training(log.flush() | learning_rates(run.optimizer))
                     # {% endif %}
                 # {% if profiler %}
                 profiler.step()

@@ -129,12 +129,12 @@ def test_tables_say_what_a_look_at_every_project_says(name: str, tmp_path: Path)
 
 def test_the_type_checker_sees_a_wrong_call(tmp_path: Path) -> None:
     space = broken(
-        tmp_path, "run.py", "build_schedule(optimizer, total_steps, config.schedule)", "build_schedule(optimizer)"
+        tmp_path, "train.py", "set_rates(run.optimizer, run.progress, run.config.schedule)", "set_rates(run.optimizer)"
     )
     wrong = space.choice({**next(space.rows()), "scheduler": True, "schedule": "one_cycle"})
     right = space.choice({**next(space.rows())})
     faults = check_types(space, [right, wrong])
-    assert faults and all(fault.where.startswith("run.py") and "one_cycle" in str(fault) for fault in faults), faults
+    assert faults and all(fault.where.startswith("train.py") and "one_cycle" in str(fault) for fault in faults), faults
 
 
 def test_a_file_with_too_many_variants_is_refused(tmp_path: Path) -> None:

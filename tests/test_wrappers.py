@@ -51,7 +51,7 @@ for compiled, joined in modes:
     made = run(compiled, joined)
     path = folder / f"{compiled}-{joined}" / "checkpoints" / "best.pt"
     path.parent.mkdir(parents=True)
-    save(path, made.parts(), made.progress, {}, {"info": source.info})
+    save(path, made.parts(), made.progress, {"config": {}, "info": source.info})
     distributed.stop()
 
 plain = list(run(False, False).model.state_dict())

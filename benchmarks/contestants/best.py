@@ -17,11 +17,11 @@ def train(work: w.Work) -> w.Outcome:
     optimizer = torch.optim.AdamW(parameters, lr=w.LR, weight_decay=w.WEIGHT_DECAY, fused=True)
     (group,) = optimizer.param_groups
     window = w.BATCH * work.accumulation
-    step, epoch_loss, accuracy = 0, 0.0, 0.0
+    step, epoch_loss = 0, 0.0
     pending: list[tuple[torch.Tensor, torch.Tensor]] = []
     for epoch in range(work.epochs):
         for ids in w.order(epoch).split(CHUNK * w.BATCH):
-            images, labels = data.images[ids], data.labels[ids]
+            images, labels = data.images.index_select(0, ids), data.labels.index_select(0, ids)
             for first in range(0, len(ids), window):
                 optimizer.zero_grad()
                 losses = []
@@ -43,8 +43,8 @@ def train(work: w.Work) -> w.Outcome:
                 if step % 10 == 0:
                     epoch_loss += read(pending)
         epoch_loss += read(pending)
-        accuracy = w.evaluate(model, work)
-    return w.Outcome(step, model, accuracy)
+        w.evaluate(model, work)
+    return w.Outcome(step, model)
 
 
 def read(pending: list[tuple[torch.Tensor, torch.Tensor]]) -> float:

@@ -94,4 +94,4 @@ def train(work: w.Work, own_path: bool = True) -> w.Outcome:
         )
         trainer.remove_callback(transformers.PrinterCallback)
         trainer.train()
-    return w.Outcome(trainer.state.global_step, model, 0.0)
+    return w.Outcome(trainer.state.global_step, model)

@@ -58,4 +58,4 @@ def train(work: w.Work, own_path: bool = True, **options: Any) -> w.Outcome:
             **options,
         )
         trainer.fit(module, loader(own_path), validation(own_path))
-    return w.Outcome(trainer.global_step, module.model, module.right / 384)
+    return w.Outcome(trainer.global_step, module.model)

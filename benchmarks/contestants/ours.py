@@ -49,6 +49,7 @@ class Contestant:
         self.folder = project(techniques or (MIXED if work.bf16 or work.accumulation > 1 else NEEDED), **answers)
         sys.path.insert(0, str(self.folder))
         import config
+        import loader
         import log
         import train
 
@@ -74,6 +75,14 @@ class Contestant:
         if work.bf16:
             arguments += ["--amp.dtype", "bf16"]
         self.config = config.parse([*arguments, *more])
+        order = loader.Loader.order
+
+        def begin(loader: Any, epoch: int) -> list[torch.Tensor]:
+            if loader.shuffle:
+                w.begin_epoch()
+            return order(loader, epoch)
+
+        loader.Loader.order = begin
         self.runs = 0
         self.built: list[Any] = []
         build = train.build
@@ -91,4 +100,4 @@ class Contestant:
             finally:
                 sys.stdout = shown
         (run,) = self.built
-        return w.Outcome(run.progress.step, run.model, 0.0)
+        return w.Outcome(run.progress.step, run.model)

@@ -14,7 +14,7 @@ def train(work: w.Work) -> w.Outcome:
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, work.factor)
     sampler = Ordered()
     loader = DataLoader(TensorDataset(data.images, data.labels), w.BATCH, sampler=sampler)
-    steps, accuracy = 0, 0.0
+    steps = 0
     for _ in range(work.epochs):
         running = 0.0
         for index, (images, labels) in enumerate(loader, 1):
@@ -29,5 +29,5 @@ def train(work: w.Work) -> w.Outcome:
                 schedule.step()
                 optimizer.zero_grad()
                 steps += 1
-        accuracy = w.evaluate(model, work)
-    return w.Outcome(steps, model, accuracy)
+        w.evaluate(model, work)
+    return w.Outcome(steps, model)

@@ -26,7 +26,7 @@ class Source:
         return len(self.samples.labels)
 
     def fetch(self, ids: Tensor, epoch: int) -> Batch:
-        return self.samples.images[ids], self.samples.labels[ids]
+        return self.samples.images.index_select(0, ids), self.samples.labels.index_select(0, ids)
 
 
 def load(config: DataConfig, seed: int, device: torch.device) -> tuple[Source, Source]:

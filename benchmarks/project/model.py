@@ -17,7 +17,7 @@ def build_model(info: dict) -> nn.Module:
 
 
 def count(batch: Batch) -> int:
-    return len(batch[1])
+    return batch[1].numel()
 
 
 def loss(model: nn.Module, batch: Batch) -> Tensor:

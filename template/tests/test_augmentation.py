@@ -88,5 +88,5 @@ def test_training_uses_it(
     run, plain = begin(seed=4, augmentation=AugmentationConfig(enabled)), micro(0, 12)
     for run.progress.epoch in (0, 1):
         expected = changed(IDS, run.progress.epoch, seed=4) if enabled else plain.batch
-        total = train.backward(run, plain, torch.as_tensor(count(plain.batch)))
+        total = train.backward(run, plain, torch.as_tensor(1 / count(plain.batch)))
         assert torch.equal(total, loss(run.model, expected).detach())

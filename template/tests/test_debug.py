@@ -28,7 +28,7 @@ def advance(run: Run, micro: Micro, steps: int = 3) -> None:
     for start in range(0, 8 * steps, 8):
         batch = micro(start, start + 8)
         run.optimizer.zero_grad()
-        train.backward(run, batch, torch.as_tensor(count(batch.batch)))
+        train.backward(run, batch, torch.as_tensor(1 / count(batch.batch)))
         train.update(run)
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from device import tree_map
+from device import split
 from distributed import rank, world_size
 
 # Samples that lie on the device are gathered for this many batches at once: one indexing call instead of 16.
@@ -117,11 +117,8 @@ class Loader:
         if self.fetched is None:
             for first in range(0, len(parts), CHUNK):
                 chunk = parts[first : first + CHUNK]
-                samples, start = self.source.fetch(torch.cat(chunk), epoch), 0
-                for ids in chunk:
-                    here = slice(start, start + len(ids))
-                    yield tree_map(lambda tensor, here=here: tensor[here], samples)
-                    start += len(ids)
+                samples = self.source.fetch(torch.cat(chunk), epoch)
+                yield from split(samples, [ids.numel() for ids in chunk])
             return
         self.plan.items = [(epoch, ids) for ids in parts]
         for batch in self.fetched:

@@ -39,9 +39,9 @@ def resume(run_dir: Path, run: Run) -> None:
     check_ranks(content, config)
     check_config(content["config"], config)
     restore(content, run.parts())
-    check_total(content["progress"]["total_steps"], run.progress.total_steps, run.schedule, run.config.schedule)
     for name in content["progress"].keys() - {"total_steps"}:
         setattr(run.progress, name, content["progress"][name])
+    check_total(content["progress"]["total_steps"], run.progress, run.config.schedule)
     if len(content["random"]) == world_size():
         set_random_state(content["random"][rank()])
     from_first(lambda: write_config(run_dir, run.config))

@@ -26,23 +26,19 @@ from model import count, example_input, loss
 from profiling import Profiler
 from resume import resume
 from run import Run, build, learning_rates
+from schedule import set_rates
 from stopping import StopSignal
 
 
-def backward(run: Run, micro: MicroBatch, items: int | Tensor) -> Tensor:
-    """Adds the gradient of a micro-batch's share of the mean over `items`; returns the sum of its losses."""
+def backward(run: Run, micro: MicroBatch, seed: Tensor) -> Tensor:
+    """Adds the gradient of `seed` times the sum of a micro-batch's losses; returns that sum."""
     batch = to_device(micro.batch, run.device)
     if run.config.augmentation.enabled and not run.config.overfit_one_batch:
         batch = augment(batch, noise(run.config.seed, run.progress.epoch, micro.ids, run.device))
     model = run.replica
     with torch.autocast(run.device.type, run.dtype, enabled=run.dtype is not None):
         total = loss(model, batch)
-    # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
-    # DDP averages over the ranks, which world_size makes a sum again.
-    seed = total.new_full((), micro.weight * distributed.world_size()) / items
-    # Scaling the seed and not the sum: the scaled sum would overflow fp16.
-    seed = run.scaler.scale(seed)
-    total.backward(gradient=seed)
+    total.backward(gradient=micro.weight * seed)
     return micro.weight * total.detach()
 
 
@@ -52,12 +48,12 @@ def update(run: Run) -> Tensor:
     run.scaler.unscale_(run.optimizer)
     parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
     norm = clip(parameters, run.config.clipping)
+    set_rates(run.optimizer, run.progress, run.config.schedule)
     scale = run.scaler.get_scale()
     run.scaler.step(run.optimizer)
     run.scaler.update()
     # The scale falls where fp16 overflowed and the optimizer skipped the step: then the schedule skips it too.
-    if run.scaler.get_scale() >= scale:
-        run.schedule.step()
+    run.progress.skipped += run.scaler.get_scale() < scale
     return norm
 
 
@@ -68,11 +64,17 @@ def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, int | Tensor, Tens
     """
     run.optimizer.zero_grad()
     items = distributed.total(sum(micro.weight * count(micro.batch) for micro in window), run.device)
+    # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
+    seed = torch.ones((), device=run.device) / items
+    # DDP averages over the ranks, which world_size makes a sum again.
+    seed *= distributed.world_size()
+    # Scaling the seed and not the sum: the scaled sum would overflow fp16.
+    seed = run.scaler.scale(seed)
     losses = []
     for micro in window[:-1]:
         with distributed.no_sync(run.replica):
-            losses.append(backward(run, micro, items))
-    losses.append(backward(run, window[-1], items))
+            losses.append(backward(run, micro, seed))
+    losses.append(backward(run, window[-1], seed))
     return torch.stack(losses).sum(), items, update(run)
 
 
@@ -86,7 +88,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     val_loader = Loader(val_source, config.batch_size, config.seed, config.loader, device, shuffle=False)
     steps_per_epoch = -(-len(train_loader) // config.accumulation.steps)
 
-    extras = {"info": plain(train_source.info)}
+    extras = {"config": to_dict(config), "info": plain(train_source.info)}
     run = build(config, extras["info"], device, steps_per_epoch)
     progress = run.progress
     if config.resume:
@@ -97,7 +99,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     def save_as(name: str, parts: dict[str, object]) -> None:
         distributed.broadcast_buffers(run.model)
         with log.paused():
-            save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, to_dict(config), extras)
+            save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, extras)
 
     def assess() -> None:
         """Evaluates, and keeps the best model."""
@@ -136,12 +138,11 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
                 progress.next_epoch()
             skip = progress.epoch_step * config.accumulation.steps
             for window in windows(train_loader.epoch(progress.epoch, skip), config.accumulation.steps):
-                ids, rates = [micro.ids for micro in window], learning_rates(run.optimizer)
                 result = step(run, window)
                 progress.next_step()
-                log.step(ids, *result, rates)
+                log.step([micro.ids for micro in window], *result)
                 if log.due():
-                    log.training(log.flush() | hooks.row())
+                    log.training(log.flush() | learning_rates(run.optimizer) | hooks.row())
                 profiler.step()
                 if due(config.eval_every):
                     assess()

@@ -50,7 +50,6 @@ def save(
     path: Path,
     parts: dict[str, Any],
     progress: Progress,
-    config: dict[str, Any],
     extras: dict[str, Any],
 ) -> None:
     """Writes the states of `parts` (anything with state_dict) and the plain values of `extras` under their names.
@@ -62,7 +61,6 @@ def save(
         "format": FORMAT,
         **{name: part.state_dict() for name, part in parts.items()},
         "progress": asdict(progress),
-        "config": config,
         "random": random_states,
         **extras,
     }
@@ -129,7 +127,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def restore(content: dict[str, Any], parts: dict[str, Any]) -> None:
-    """Loads the states into `parts`, in their order: a scheduler after the optimizer whose rates it repeats.
+    """Loads the states into `parts`.
 
     Raises SystemExit when model or parameter groups are not those of the checkpoint.
     """

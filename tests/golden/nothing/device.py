@@ -1,16 +1,19 @@
 """The device to train on, and the way of a batch to it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 
+CPU = torch.device("cpu")
+
+
 def find_device() -> torch.device:
     """The accelerator of this machine (cuda, rocm, xpu, mps, npu, ...), or the CPU."""
     # check_available: a CUDA build of torch otherwise answers "cuda" on a machine without a GPU.
-    return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+    return torch.accelerator.current_accelerator(check_available=True) or CPU
 
 
 def tree_map(function: Callable[[Tensor], Any], batch: Any) -> Any:
@@ -23,9 +26,19 @@ def tree_map(function: Callable[[Tensor], Any], batch: Any) -> Any:
     return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
 
 
+def split(batch: Any, sizes: list[int]) -> Iterator[Any]:
+    """The batch in parts of these sizes, along the first dimension of its tensors: views."""
+    if isinstance(batch, Tensor):
+        return iter(batch.split(sizes))
+    if isinstance(batch, dict):
+        return (dict(zip(batch, parts, strict=True)) for parts in zip(*(split(part, sizes) for part in batch.values())))
+    parts = zip(*(split(part, sizes) for part in batch), strict=True)
+    return map(type(batch)._make if hasattr(batch, "_fields") else type(batch), parts)
+
+
 def to_device(batch: Any, device: torch.device) -> Any:
     """The batch on the device; free where it is there already."""
-    if device.type == "cpu":
+    if device == CPU:
         return batch
     # non_blocking overlaps the copy with the computation, and only from pinned memory (see loader.py).
     return tree_map(lambda tensor: tensor.to(device, non_blocking=tensor.is_pinned()), batch)
@@ -38,8 +51,7 @@ def at_least_one(items: int | Tensor) -> int | Tensor:
 
 def numbers(values: Sequence[int | Tensor]) -> list[float]:
     """The values as Python's numbers; those on a device are read in one go."""
-    stacked = torch.stack(values) if isinstance(values[0], Tensor) else torch.as_tensor(values)
-    return stacked.tolist()
+    return torch.stack(values).tolist() if isinstance(values[0], Tensor) else values
 
 
 def peak_memory(device: torch.device) -> int | None:

@@ -23,7 +23,7 @@ class Run:
     progress: Progress
 
     def parts(self) -> dict[str, Any]:
-        """What a checkpoint keeps, in the order in which it is loaded."""
+        """What a checkpoint keeps."""
         return {
             "model": self.model,
             "optimizer": self.optimizer,

@@ -22,13 +22,11 @@ from run import Run, build, learning_rates
 from stopping import StopSignal
 
 
-def backward(run: Run, micro: MicroBatch, items: int | Tensor) -> Tensor:
-    """Adds the gradient of a micro-batch's share of the mean over `items`; returns the sum of its losses."""
+def backward(run: Run, micro: MicroBatch, seed: Tensor) -> Tensor:
+    """Adds the gradient of `seed` times the sum of a micro-batch's losses; returns that sum."""
     batch = to_device(micro.batch, run.device)
     model = run.model
     total = loss(model, batch)
-    # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
-    seed = total.new_ones(()) / items
     total.backward(gradient=seed)
     return total.detach()
 
@@ -48,7 +46,9 @@ def step(run: Run, micro: MicroBatch) -> tuple[Tensor, int | Tensor, Tensor]:
     """
     run.optimizer.zero_grad()
     items = at_least_one(count(micro.batch))
-    return backward(run, micro, items), items, update(run)
+    # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
+    seed = torch.ones((), device=run.device) / items
+    return backward(run, micro, seed), items, update(run)
 
 
 def train(config: Config, run_dir: Path, device: torch.device) -> int:
@@ -60,7 +60,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     val_loader = Loader(val_source, config.batch_size, config.seed, config.loader, device, shuffle=False)
     steps_per_epoch = len(train_loader)
 
-    extras = {"info": plain(train_source.info)}
+    extras = {"config": to_dict(config), "info": plain(train_source.info)}
     run = build(config, extras["info"], device, steps_per_epoch)
     progress = run.progress
     if config.resume:
@@ -68,7 +68,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
 
     def save_as(name: str, parts: dict[str, object]) -> None:
         with log.paused():
-            save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, to_dict(config), extras)
+            save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, extras)
 
     def assess() -> None:
         """Evaluates, and keeps the best model."""
@@ -98,12 +98,11 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             if progress.epoch_step == steps_per_epoch:
                 progress.next_epoch()
             for micro in train_loader.epoch(progress.epoch, progress.epoch_step):
-                ids, rates = [micro.ids], learning_rates(run.optimizer)
                 result = step(run, micro)
                 progress.next_step()
-                log.step(ids, *result, rates)
+                log.step([micro.ids], *result)
                 if log.due():
-                    log.training(log.flush())
+                    log.training(log.flush() | learning_rates(run.optimizer))
                 if due(config.eval_every):
                     assess()
                 stopped = stop.number

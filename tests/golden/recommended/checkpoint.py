@@ -36,6 +36,8 @@ class Progress:
     loss_sum: float = 0.0
     items: int = 0
     """Sum and number of the training losses of this epoch so far."""
+    skipped: int = 0
+    """Steps that the optimizer left out because fp16 overflowed; the schedule does not count them."""
 
     def next_step(self) -> None:
         self.step += 1
@@ -50,7 +52,6 @@ def save(
     path: Path,
     parts: dict[str, Any],
     progress: Progress,
-    config: dict[str, Any],
     extras: dict[str, Any],
 ) -> None:
     """Writes the states of `parts` (anything with state_dict) and the plain values of `extras` under their names.
@@ -62,7 +63,6 @@ def save(
         "format": FORMAT,
         **{name: part.state_dict() for name, part in parts.items()},
         "progress": asdict(progress),
-        "config": config,
         "random": random_states,
         **extras,
     }
@@ -129,7 +129,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def restore(content: dict[str, Any], parts: dict[str, Any]) -> None:
-    """Loads the states into `parts`, in their order: a scheduler after the optimizer whose rates it repeats.
+    """Loads the states into `parts`.
 
     Raises SystemExit when model or parameter groups are not those of the checkpoint.
     """

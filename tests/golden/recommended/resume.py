@@ -31,9 +31,9 @@ def resume(run_dir: Path, run: Run) -> None:
     content, config = newest(run_dir), to_dict(run.config)
     check_config(content["config"], config)
     restore(content, run.parts())
-    check_total(content["progress"]["total_steps"], run.progress.total_steps, run.schedule, run.config.schedule)
     for name in content["progress"].keys() - {"total_steps"}:
         setattr(run.progress, name, content["progress"][name])
+    check_total(content["progress"]["total_steps"], run.progress, run.config.schedule)
     set_random_state(content["random"][0])
     write_config(run_dir, run.config)
 

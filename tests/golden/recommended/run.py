@@ -12,7 +12,6 @@ from checkpoint import Progress
 from config import Config
 from groups import parameter_groups
 from model import build_model
-from schedule import build_schedule
 
 
 @dataclass
@@ -25,15 +24,13 @@ class Run:
     optimizer: torch.optim.Optimizer
     dtype: torch.dtype | None
     scaler: torch.amp.GradScaler
-    schedule: torch.optim.lr_scheduler.LRScheduler
     progress: Progress
 
     def parts(self) -> dict[str, Any]:
-        """What a checkpoint keeps, in the order in which it is loaded."""
+        """What a checkpoint keeps."""
         return {
             "model": self.model,
             "optimizer": self.optimizer,
-            "schedule": self.schedule,
             "scaler": self.scaler,
         }
 
@@ -47,7 +44,6 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     fused = device.type in ("cpu", "cuda", "mps", "xpu")
     optimizer = torch.optim.AdamW(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
     total_steps = config.max_steps or config.epochs * steps_per_epoch
-    schedule = build_schedule(optimizer, total_steps, config.schedule)
     dtype = precision(config.amp, device)
     return Run(
         config=config,
@@ -56,7 +52,6 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
         optimizer=optimizer,
         dtype=dtype,
         scaler=build_scaler(dtype, device),
-        schedule=schedule,
         progress=Progress(total_steps=total_steps),
     )
 

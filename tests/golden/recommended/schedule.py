@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass
 
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
+
+from checkpoint import Progress
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,16 @@ def factor(step: int, total_steps: int, config: ScheduleConfig) -> float:
     return up * (config.end + (1 - config.end) * (1 + math.cos(math.pi * down)) / 2)
 
 
-def build_schedule(optimizer: Optimizer, total_steps: int, config: ScheduleConfig) -> LambdaLR:
-    """Step it once per optimizer step. Every group keeps its ratio to the others."""
-    return LambdaLR(optimizer, lambda step: factor(step, total_steps, config))
+def set_rates(optimizer: Optimizer, progress: Progress, config: ScheduleConfig) -> None:
+    """Sets the learning rates of the next optimizer step. Every group keeps its ratio to the others."""
+    share = factor(progress.step - progress.skipped, progress.total_steps, config)
+    for group in optimizer.param_groups:
+        group["lr"] = group.setdefault("initial_lr", group["lr"]) * share
 
 
-def check_total(planned: int, total: int, schedule: LambdaLR, config: ScheduleConfig) -> None:
+def check_total(planned: int, progress: Progress, config: ScheduleConfig) -> None:
     """Raises SystemExit when a resumed run would follow another curve than it began, unless that was asked for."""
+    total = progress.total_steps
     if planned == total:
         return
     if not config.extend:
@@ -50,7 +54,5 @@ def check_total(planned: int, total: int, schedule: LambdaLR, config: ScheduleCo
             f"This run was planned for {planned} optimizer steps and would now have {total}, which changes its "
             "learning rates: keep --epochs and --max-steps, or ask for it with --schedule.extend."
         )
-    new, old = (factor(schedule.last_epoch, steps, config) for steps in (total, planned))
-    for group in schedule.optimizer.param_groups:
-        group["lr"] = group["initial_lr"] * new
+    new, old = (factor(progress.step - progress.skipped, steps, config) for steps in (total, planned))
     print(f"{planned} planned steps become {total}: the next learning rate is {new / old:.3g} times what it would be.")

@@ -11,7 +11,7 @@ import torch
 from conftest import rows, stop_in
 
 import train
-from checkpoint import read
+from checkpoint import Progress, read
 from config import Config
 from loader import First, LoaderConfig
 
@@ -61,6 +61,21 @@ def test_run_stopped_everywhere_is_the_uninterrupted_one(
         whole, cut = (read(tmp_path / folder / "checkpoints" / name) for folder in ("whole", "cut"))
         different = [key for key in whole if key != "config" and not equal(whole[key], cut[key])]
         assert not different, f"{name}: {different} differ; is something in data.py or model.py random without a seed?"
+
+
+def test_rows_are_in_the_file_before_the_checkpoint_that_counts_on_them(
+    run_in: Callable[..., int], config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save, seen = train.save, []
+
+    def look(path: Path, parts: Any, progress: Progress, *more: Any) -> None:
+        assert [row["step"] for row in rows(tmp_path) if "grad_norm" in row] == list(range(1, progress.step + 1))
+        seen.append(progress.step)
+        save(path, parts, progress, *more)
+
+    monkeypatch.setattr(train, "save", look)
+    run_in(tmp_path, replace(config, checkpoint_every=3))
+    assert {3, 6, 8} <= set(seen)
 
 
 def test_a_worse_model_never_takes_the_place_of_the_best(

@@ -30,7 +30,7 @@ def test_one_batch_is_learnt_by_heart(begin: Callable[..., Run], micro: Callable
 
 def test_every_parameter_gets_a_gradient(begin: Callable[..., Run], micro: Callable[..., MicroBatch]) -> None:
     run, batch = begin(), micro(0, 8)
-    train.backward(run, batch, torch.as_tensor(count(batch.batch)))
+    train.backward(run, batch, torch.as_tensor(1 / count(batch.batch)))
     idle = [
         name
         for name, parameter in run.model.named_parameters()
