@@ -302,8 +302,8 @@ MUTANTS = [
     Mutant(
         "the average of DDP is not made a sum",
         "train.py",
-        "micro.weight * distributed.world_size()",
-        "micro.weight",
+        "    seed *= distributed.world_size()\n",
+        "",
         "distributed",
         **DDP,
     ),
