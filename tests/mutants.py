@@ -624,7 +624,7 @@ MUTANTS = [
     Mutant(
         "the cache hands out its own memory",
         "cache.py",
-        "            return self.nest(part[ids] for part in self.store)\n",
+        "            return self.nest(part.index_select(0, ids) for part in self.store)\n",
         "            return self.nest(part[int(ids[0]) : int(ids[0]) + len(ids)] for part in self.store)\n",
         "cache",
         **CACHE,
