@@ -78,13 +78,14 @@ def show(
     with plain_errors(), source.template() as found:
         template = Template(found.root)
         known = questions.parse(template.config)
-        project = looking.texts(template, questions.gather(known, preset, data or [], None))
-        for name in files or ["train.py"]:
+        wanted = files or ["train.py"]
+        project = looking.texts(template, questions.gather(known, preset, data or [], None), only=wanted)
+        for name in wanted:
             if name not in project:
                 where = questions.nearest(name, project)
                 raise UserError(f"With these answers there is no file {name!r}: {where}")
-        for name in files or ["train.py"]:
-            if len(files or []) > 1:
+        for name in wanted:
+            if len(wanted) > 1:
                 typer.secho(f"# {name}", bold=True)
             highlight(name, project[name])
         if not files:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,12 +42,15 @@ class Technique:
     difference: str
 
 
-def texts(template: Template, answers: Answers) -> dict[str, str]:
-    """The files of a choice, by path with slashes. Raises UserError for a choice that the template refuses."""
+def texts(template: Template, answers: Answers, only: Container[str] | None = None) -> dict[str, str]:
+    """The files of a choice, by path with slashes; those that `only` does not hold are empty.
+
+    Raises UserError for a choice that the template refuses.
+    """
     refusals = template.refusals(answers)
     if refusals:
         raise UserError(refusals[0])
-    return {path.as_posix(): text for path, text in template.render(answers).items()}
+    return {path.as_posix(): text for path, text in template.render(answers, only=only).items()}
 
 
 def choice(known: Mapping[str, Question], words: Iterable[str]) -> Answers:

@@ -6,6 +6,7 @@ than their distinct texts.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -36,6 +37,8 @@ class Template:
     root: Path
     _expressions: dict[str, jinja2.Template] = field(default_factory=dict, repr=False)
     _texts: dict[tuple[Any, ...], str] = field(default_factory=dict, repr=False)
+    _paths: dict[str, list[Path]] = field(default_factory=dict, repr=False)
+    _names: dict[Path, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -73,16 +76,17 @@ class Template:
         """The texts of the template's files as they are, by path with slashes."""
         return {path.as_posix(): (self.folder / path).read_text(encoding="utf-8") for path in self.files}
 
-    @cached_property
-    def reads(self) -> dict[Path, tuple[str, ...]]:
-        """For each file the names of the answers that its text depends on, through what it includes too."""
-        return {path: tuple(sorted(self._reads(self.folder / path))) for path in self.files}
+    def reads(self, path: Path) -> tuple[str, ...]:
+        """The names of the answers that a file's text depends on, through what it includes too."""
+        if path not in self._names:
+            self._names[path] = tuple(sorted(self._undeclared(self.folder / path)))
+        return self._names[path]
 
-    def _reads(self, path: Path) -> set[str]:
+    def _undeclared(self, path: Path) -> set[str]:
         tree = self.environment.parse(path.read_text(encoding="utf-8"))
         names = meta.find_undeclared_variables(tree)
         for node in tree.find_all(jinja2.nodes.Include):
-            names |= self._reads(self.root / node.template.as_const())
+            names |= self._undeclared(self.root / node.template.as_const())
         return names
 
     def evaluate(self, text: str, values: dict[str, Any]) -> str:
@@ -126,7 +130,7 @@ class Template:
     def asked(self, question: dict[str, Any], values: dict[str, Any]) -> bool:
         """Whether a question is asked after these answers."""
         asked = question.get("when", True)
-        return bool(yaml.safe_load(self.evaluate(asked, values)) if isinstance(asked, str) else asked)
+        return bool(parsed(self.evaluate(asked, values)) if isinstance(asked, str) else asked)
 
     def default(self, question: dict[str, Any], values: dict[str, Any]) -> Any:
         """The answer to a question where none is given."""
@@ -134,16 +138,24 @@ class Template:
         if not isinstance(default, str):
             return default
         text = self.evaluate(default, values) if "{" in default else default
-        return yaml.safe_load(text) if question["type"] in ("bool", "yaml") or question.get("multiselect") else text
+        return parsed(text) if question["type"] in ("bool", "yaml") or question.get("multiselect") else text
 
     def paths(self, values: dict[str, Any]) -> list[Path]:
         """The files that a choice has."""
-        lines = [self.evaluate(line, values) for line in self.config["_exclude"] if "{{" in line]
-        excluded = PathSpec.from_lines("gitignore", [line for line in lines if line])
-        return [path for path in self.files if not excluded.match_file(path.as_posix())]
+        # One text: to compile forty takes longer than to render a project.
+        lines = self.evaluate("\n".join(line for line in self.config["_exclude"] if "{{" in line), values)
+        if lines not in self._paths:
+            excluded = PathSpec.from_lines("gitignore", [line for line in lines.splitlines() if line])
+            self._paths[lines] = [path for path in self.files if not excluded.match_file(path.as_posix())]
+        return self._paths[lines]
 
-    def render(self, given: dict[str, Any], source: str = "", commit: str = "") -> dict[Path, str]:
-        """The texts of a project by path. `source` and `commit` are what its answers file records of the template."""
+    def render(
+        self, given: dict[str, Any], source: str = "", commit: str = "", only: Container[str] | None = None
+    ) -> dict[Path, str]:
+        """The texts of a project by path. `source` and `commit` are what its answers file records of the template.
+
+        The texts of files that `only` does not hold are left empty: most of the time goes into compiling them.
+        """
         answered = self.answer(given)
         recorded = {name: value for name, value in (("_commit", commit), ("_src_path", source)) if value}
         values = answered.values | {
@@ -153,17 +165,22 @@ class Template:
         project = {}
         for path in self.paths(values):
             name = Path(self.evaluate(path.as_posix(), values)) if "{{" in path.name else path
-            project[name] = self.text(path, values)
+            project[name] = self.text(path, values) if only is None or name.as_posix() in only else ""
         return project
 
     def text(self, path: Path, values: dict[str, Any]) -> str:
         """The text of one file of the template."""
-        key = (path, *(_hashable(values.get(name)) for name in self.reads[path]))
+        key = (path, *(_hashable(values.get(name)) for name in self.reads(path)))
         if key not in self._texts:
             # Copier's paths are those of the folder that holds copier.yml.
             template = self.environment.get_template((self.folder / path).relative_to(self.root).as_posix())
             self._texts[key] = template.render(values)
         return self._texts[key]
+
+
+def parsed(text: str) -> Any:
+    """The value of a YAML text; nearly all are booleans, for which the parser takes a hundred times as long."""
+    return text == "True" if text in ("True", "False") else yaml.safe_load(text)
 
 
 def _hashable(value: Any) -> Any:

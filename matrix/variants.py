@@ -52,7 +52,7 @@ def units(space: Space) -> list[Unit]:
     """
     found, presence = [], Presence(space)
     for path in space.template.files:
-        if GIVEN & set(space.template.reads[path]):
+        if GIVEN & set(space.template.reads(path)):
             continue
         found += sections(space, path, presence) if path.suffix == ".md" else [whole(space, path, presence)]
     return found
@@ -60,7 +60,7 @@ def units(space: Space) -> list[Unit]:
 
 def whole(space: Space, path: Path, presence: Presence) -> Unit:
     deciding, without = presence.of(path)
-    names = tuple(sorted({*space.template.reads[path], *deciding}))
+    names = tuple(sorted({*space.template.reads(path), *deciding}))
     unit = Unit(path, None, names)
     for values in combinations(space, path.as_posix(), names):
         unit.variants.append((values, None if absent(values, without) else space.template.text(path, values)))
