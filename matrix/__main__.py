@@ -107,7 +107,8 @@ def one(space: Space, given: argparse.Namespace) -> int:
     from matrix.jobs import parse
     from matrix.warm import outcomes
 
-    outcome = next(outcomes([parse(given.job, space)], space.template, 1, given.timeout))
+    job = parse(given.job, space)
+    outcome = next(outcomes([(job, space.template.render(job.choice))], 1, given.timeout))
     print(outcome.output)
     print(f"{outcome.problem or 'passed'} ({outcome.seconds:.1f} s)")
     return 1 if outcome.problem else 0

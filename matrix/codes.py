@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 from types import CodeType
 
+from matrix.jobs import Project
+
 _CODES: dict[tuple[str, str], CodeType] = {}
 
 
-def keep(project: dict[Path, str]) -> None:
+def keep(project: Project) -> None:
     """Compiles the modules of a project, in the process that forks. What does not compile is left to the import."""
     for path, text in project.items():
         if path.suffix == ".py" and len(path.parts) == 1 and (path.name, text) not in _CODES:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import functools
 import gc
 import importlib
+import io
 import multiprocessing
 import os
+import random
 import shutil
 import signal
 import sys
@@ -24,9 +26,8 @@ from typing import Any
 
 import torch
 
-from generator.rendering import Template
-from matrix import child, codes, cold
-from matrix.jobs import Job, Outcome
+from matrix import child, codes, cold, memory, pages
+from matrix.jobs import Job, Outcome, Project
 
 TIMEOUT = 120.0  # seconds for a warm job; proofs and cold ones have eight times as many
 
@@ -42,22 +43,25 @@ def warm_up() -> None:
         importlib.import_module(name)
     torch.set_num_threads(1)
     fewer_digits()
+    memory.keep()
     first_use()
     gc.collect()
     gc.freeze()
+    pages.collapse()
 
 
 def fewer_digits() -> None:
-    """Every fifth of scikit-learn's digits, read once."""
+    """Sixteen of scikit-learn's digits, noughts and ones, read once: three steps an epoch, and soon told apart."""
     datasets: Any = importlib.import_module("sklearn.datasets")
     digits = datasets.load_digits()
+    chosen = (digits["target"] < 2).nonzero()[0][:16]
     for name in ("data", "images", "target"):
-        digits[name] = digits[name][::5]
+        digits[name] = digits[name][chosen]
     datasets.load_digits = lambda: digits
 
 
 def first_use() -> None:
-    """What libraries do at their first use: each child would do it again."""
+    """What libraries do at their first use: each child would do it again. Starts no thread that a fork would lose."""
     import tyro
 
     @dataclass(frozen=True)
@@ -66,18 +70,41 @@ def first_use() -> None:
 
         rate: float = 0.1
         """A rate."""
+        where: Path | None = None
 
-    tyro.cli(Knobs, args=["--rate", "0.2"])
-    # A backward pass on the CPU starts no thread that a fork would lose.
-    layer = torch.nn.Conv2d(1, 8, 3)
-    layer(torch.zeros(32, 1, 8, 8)).sum().backward()
-    torch.optim.AdamW(layer.parameters(), fused=True).step()
+    tyro.cli(Knobs, args=["--rate", "0.2"], default=Knobs())
+    nn = torch.nn
+    image = nn.Sequential(nn.Conv2d(1, 8, 3), nn.GroupNorm(2, 8), nn.GELU(), nn.AdaptiveAvgPool2d(2), nn.Flatten())
+    text = nn.Sequential(nn.Embedding(8, 8), nn.LayerNorm(8), nn.Linear(8, 8))
+    scaler = torch.amp.GradScaler("cpu")
+    for dtype in (None, torch.bfloat16, torch.float16):
+        with torch.autocast("cpu", dtype, enabled=dtype is not None):
+            tokens = text(torch.zeros(2, 8, dtype=torch.long)).unflatten(-1, (2, -1)).transpose(1, 2)
+            attended = nn.functional.scaled_dot_product_attention(tokens, tokens, tokens, is_causal=True)
+            logits = image(torch.zeros(2, 1, 8, 8)).float()
+        loss = nn.functional.cross_entropy(logits, torch.zeros(2, dtype=torch.long), reduction="sum")
+        torch.autograd.backward(loss + attended.float().sum(), scaler.scale(loss.new_ones(())))
+    optimizer = torch.optim.AdamW(image.named_parameters(), fused=True)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(image.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    schedule.step()
+    file = io.BytesIO()
+    torch.save({"model": image.state_dict(), "optimizer": optimizer.state_dict(), "random": random.getstate()}, file)
+    file.seek(0)
+    image.load_state_dict(torch.load(file, weights_only=True)["model"])
     batch = torch.export.Dim("batch", min=1)
-    program = torch.export.export(layer.eval(), (torch.zeros(3, 1, 8, 8),), dynamic_shapes=({0: batch},))
-    torch.onnx.export(program, dynamo=True, verbose=False)  # reads its table of operators
+    for model, example in ((image.eval(), torch.zeros(3, 1, 8, 8)), (text.eval(), torch.zeros(3, 8, dtype=torch.long))):
+        program = torch.export.export(model, (example,), dynamic_shapes=({0: batch},))
+        torch.onnx.export(program, dynamo=True, verbose=False)
+        torch.export.save(program, file := io.BytesIO())
+        file.seek(0)
+        torch.export.load(file).module()
 
 
-def memory() -> str | None:
+def in_memory() -> str | None:
     """A folder in memory, where there is one: checkpoints wait for the disk otherwise."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
@@ -93,22 +120,21 @@ class Running:
     status: int | None = None
 
 
-def outcomes(
-    jobs: Iterable[Job], template: Template, processes: int = 2, timeout: float = TIMEOUT
-) -> Iterator[Outcome]:
+def outcomes(jobs: Iterable[tuple[Job, Project]], processes: int = 2, timeout: float = TIMEOUT) -> Iterator[Outcome]:
     """Runs jobs, so many at a time; yields how each ended, in the order in which they end."""
     warm_up()
     pending, number = iter(jobs), 0
     running: list[Running] = []
-    with tempfile.TemporaryDirectory(prefix="tricks-matrix-", dir=memory()) as scratch:
+    with tempfile.TemporaryDirectory(prefix="tricks-matrix-", dir=in_memory()) as scratch:
         text = Path(scratch, "text.txt")
         text.write_text("the quick brown fox jumps over the lazy dog, and then it sleeps. " * 200, encoding="utf-8")
         try:
             while True:
-                while len(running) < processes and (job := next(pending, None)) is not None:
+                while len(running) < processes and (taken := next(pending, None)) is not None:
+                    job, project = taken
                     number += 1
                     limit = timeout * 8 if job.proofs or job.cold else timeout
-                    running.append(start(job, template, Path(scratch, str(number)), text, limit))
+                    running.append(start(job, project, Path(scratch, str(number)), text, limit))
                 if not running:
                     return
                 while (ended := next((each for each in running if over(each)), None)) is None:
@@ -121,9 +147,9 @@ def outcomes(
                 os.waitpid(each.pid, 0)
 
 
-def start(job: Job, template: Template, folder: Path, text: Path, limit: float) -> Running:
+def start(job: Job, project: Project, folder: Path, text: Path, limit: float) -> Running:
     folder.mkdir()
-    codes.keep(template.render(job.choice))
+    codes.keep(project)
     log = folder / "log"
     log.touch()
     sys.stdout.flush()
@@ -131,11 +157,11 @@ def start(job: Job, template: Template, folder: Path, text: Path, limit: float) 
     began = time.monotonic()
     pid = os.fork()
     if pid == 0:
-        inside(job, template, folder, text, log)
+        inside(job, project, folder, text, log)
     return Running(job, pid, folder, log, began, limit)
 
 
-def inside(job: Job, template: Template, folder: Path, text: Path, log: Path) -> None:
+def inside(job: Job, project: Project, folder: Path, text: Path, log: Path) -> None:
     """The child's whole life; it never returns."""
     code = 1
     try:
@@ -148,9 +174,9 @@ def inside(job: Job, template: Template, folder: Path, text: Path, log: Path) ->
         multiprocessing.set_start_method("fork", force=True)
         work = cold.run if job.cold else child.run
         if job.proofs:  # they begin in a process that no training has changed
-            apart(lambda: work(job, template, folder / "project", text))
+            apart(lambda: work(job, project, folder / "project", text))
         else:
-            work(job, template, folder / "project", text)
+            work(job, project, folder / "project", text)
         sys.stdout.flush()
         child.check_output(log.read_text(encoding="utf-8", errors="replace"))
         if job.proofs:

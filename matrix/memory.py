@@ -1,0 +1,48 @@
+"""What libraries compute anew in each process, or each time, though it never changes: kept in the parent.
+
+None of it changes a result. The cold sample runs without it.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+
+def keep() -> None:
+    """Replaces these functions by ones that remember. Before the fork."""
+    command_lines()
+    operators()
+    onnx_table()
+
+
+def command_lines() -> None:
+    """tyro forgets the docstrings and types of a class at the end of each call; a resumed run calls it three times."""
+    from tyro import _unsafe_cache
+
+    _unsafe_cache.clear_cache = lambda: None
+
+
+def operators() -> None:
+    """torch.export asks the dispatcher for all operators that have a decomposition: no project registers one."""
+    from torch._export import utils
+
+    module: Any = utils
+    module._materialize_cpp_cia_ops = functools.cache(module._materialize_cpp_cia_ops)
+    module._collect_all_valid_cia_ops_for_namespace = functools.cache(module._collect_all_valid_cia_ops_for_namespace)
+
+
+def onnx_table() -> None:
+    """The ONNX exporter reads its thousand translations from their sources; each export gets a table of its own."""
+    from torch.onnx._internal.exporter import _registration
+
+    kind: Any = _registration.ONNXRegistry
+    read = functools.cache(kind.from_torchlib)
+
+    def from_torchlib(**given: Any) -> Any:
+        whole, table = read(**given), kind()
+        table._opset_version = whole._opset_version
+        table.functions = {target: list(functions) for target, functions in whole.functions.items()}
+        return table
+
+    kind.from_torchlib = staticmethod(from_torchlib)
