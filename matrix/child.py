@@ -67,6 +67,12 @@ def arguments(job: Job, text: Path) -> list[str]:
     return [str(value) for value in found]
 
 
+def write_text(path: Path) -> Path:
+    """What the text task is trained on."""
+    path.write_text("the quick brown fox jumps over the lazy dog, and then it sleeps. " * 200, encoding="utf-8")
+    return path
+
+
 def run(job: Job, project: Project, folder: Path, text: Path) -> None:
     """All of it in this process and, for DDP, a fork of it. Raises Problem."""
     write(project, folder)
@@ -78,10 +84,11 @@ def run(job: Job, project: Project, folder: Path, text: Path) -> None:
     torch.manual_seed(0)
     several = "ddp" in job.choice["techniques"]
     launches = (launch(several), launch(several))
+    module = quietly()
     child = os.fork() if several else -1
     if child == 0:
-        second_rank(job, arguments(job, text), launches)
-    train(job, arguments(job, text), 0, launches)
+        second_rank(module, arguments(job, text), launches)
+    train(module, arguments(job, text), 0, launches)
     if several and (status := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])):
         raise Problem(f"rank 1 ended with {status}")
     check_run(Path("run"), job)
@@ -89,11 +96,12 @@ def run(job: Job, project: Project, folder: Path, text: Path) -> None:
         export(job)
 
 
-def second_rank(job: Job, given: list[str], launches: tuple[dict[str, str], dict[str, str]]) -> None:
+def second_rank(module: Any, given: list[str], launches: tuple[dict[str, str], dict[str, str]]) -> None:
     """Rank 1's whole life; it never returns."""
     code = 1
     try:
-        train(job, given, 1, launches)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        train(module, given, 1, launches)
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -112,9 +120,8 @@ def launch(several: bool) -> dict[str, str]:
     return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(RANKS)}
 
 
-def train(job: Job, given: list[str], rank: int, launches: tuple[dict[str, str], dict[str, str]]) -> None:
+def train(module: Any, given: list[str], rank: int, launches: tuple[dict[str, str], dict[str, str]]) -> None:
     """Trains until a signal in the middle, and goes on to the end."""
-    module: Any = quietly(rank)
     real, made = module.step, []
 
     def step(*values: Any) -> Any:
@@ -135,14 +142,12 @@ def train(job: Job, given: list[str], rank: int, launches: tuple[dict[str, str],
         raise Problem(f"{len(made)} optimizer steps were made, not {STEPS}")
 
 
-def quietly(rank: int) -> Any:
+def quietly() -> Any:
     """The project's train.py as a module, with what takes seconds patched out."""
     import log  # type: ignore[import-not-found]
     import train as module  # type: ignore[import-not-found]
 
     log.draw = lambda folder: (folder / "curves.png").touch()
-    if rank:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return module
 
 
@@ -157,13 +162,15 @@ def export(job: Job) -> None:
 
 
 def stand_in_for_the_compiler() -> None:
+    packages = {}
+
     def package(program: torch.export.ExportedProgram, package_path: str, inductor_configs: dict[str, Any]) -> None:
-        assert json.loads(inductor_configs["aot_inductor.metadata"]["info"])
-        torch.export.save(program, package_path)
+        Path(package_path).write_text(inductor_configs["aot_inductor.metadata"]["info"], encoding="utf-8")
+        packages[package_path] = program.module()
 
     inductor: Any = importlib.import_module("torch._inductor")
     inductor.aoti_compile_and_package = package
-    inductor.aoti_load_package = lambda path: torch.export.load(path).module()
+    inductor.aoti_load_package = packages.__getitem__
 
 
 # ------------------------------------------------------------------------------------------------ the outcome

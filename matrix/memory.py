@@ -6,12 +6,14 @@ None of it changes a result. The cold sample runs without it.
 from __future__ import annotations
 
 import functools
+from importlib import metadata
 from typing import Any
 
 
 def keep() -> None:
     """Replaces these functions by ones that remember. Before the fork."""
     command_lines()
+    plugins()
     operators()
     onnx_table()
 
@@ -21,6 +23,14 @@ def command_lines() -> None:
     from tyro import _unsafe_cache
 
     _unsafe_cache.clear_cache = lambda: None
+
+
+def plugins() -> None:
+    """DDP and dynamo read the list of all installed packages in search of plugins."""
+    module: Any = metadata
+    module.entry_points = functools.cache(module.entry_points)
+    for group in ("torch.distributed.backends", "torchrun.handlers", "torch_dynamo_backends"):
+        module.entry_points(group=group)
 
 
 def operators() -> None:

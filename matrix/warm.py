@@ -9,10 +9,8 @@ from __future__ import annotations
 import functools
 import gc
 import importlib
-import io
 import multiprocessing
 import os
-import random
 import shutil
 import signal
 import sys
@@ -21,12 +19,12 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from matrix import child, codes, cold, memory, pages
+from matrix import child, codes, cold, memory, pages, rehearsal
 from matrix.jobs import Job, Outcome, Project
 
 TIMEOUT = 120.0  # seconds for a warm job; proofs and cold ones have eight times as many
@@ -34,7 +32,7 @@ TIMEOUT = 120.0  # seconds for a warm job; proofs and cold ones have eight times
 
 @functools.cache
 def warm_up() -> None:
-    """Imports all that projects import, and reads the demo data once."""
+    """Imports all that projects import, and uses it once."""
     for name in (
         "matplotlib.figure", "onnxruntime", "onnxscript", "safetensors.torch", "sklearn.datasets", "tensorboard",
         "torch._dynamo", "torch._inductor", "torch.distributed", "torch.export", "torch.onnx", "torch.profiler",
@@ -42,66 +40,12 @@ def warm_up() -> None:
     ):  # fmt: skip
         importlib.import_module(name)
     torch.set_num_threads(1)
-    fewer_digits()
+    rehearsal.fewer_digits()
     memory.keep()
-    first_use()
+    rehearsal.rehearse()
     gc.collect()
     gc.freeze()
     pages.collapse()
-
-
-def fewer_digits() -> None:
-    """Sixteen of scikit-learn's digits, noughts and ones, read once: three steps an epoch, and soon told apart."""
-    datasets: Any = importlib.import_module("sklearn.datasets")
-    digits = datasets.load_digits()
-    chosen = (digits["target"] < 2).nonzero()[0][:16]
-    for name in ("data", "images", "target"):
-        digits[name] = digits[name][chosen]
-    datasets.load_digits = lambda: digits
-
-
-def first_use() -> None:
-    """What libraries do at their first use: each child would do it again. Starts no thread that a fork would lose."""
-    import tyro
-
-    @dataclass(frozen=True)
-    class Knobs:
-        """Some knobs."""
-
-        rate: float = 0.1
-        """A rate."""
-        where: Path | None = None
-
-    tyro.cli(Knobs, args=["--rate", "0.2"], default=Knobs())
-    nn = torch.nn
-    image = nn.Sequential(nn.Conv2d(1, 8, 3), nn.GroupNorm(2, 8), nn.GELU(), nn.AdaptiveAvgPool2d(2), nn.Flatten())
-    text = nn.Sequential(nn.Embedding(8, 8), nn.LayerNorm(8), nn.Linear(8, 8))
-    scaler = torch.amp.GradScaler("cpu")
-    for dtype in (None, torch.bfloat16, torch.float16):
-        with torch.autocast("cpu", dtype, enabled=dtype is not None):
-            tokens = text(torch.zeros(2, 8, dtype=torch.long)).unflatten(-1, (2, -1)).transpose(1, 2)
-            attended = nn.functional.scaled_dot_product_attention(tokens, tokens, tokens, is_causal=True)
-            logits = image(torch.zeros(2, 1, 8, 8)).float()
-        loss = nn.functional.cross_entropy(logits, torch.zeros(2, dtype=torch.long), reduction="sum")
-        torch.autograd.backward(loss + attended.float().sum(), scaler.scale(loss.new_ones(())))
-    optimizer = torch.optim.AdamW(image.named_parameters(), fused=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
-    scaler.unscale_(optimizer)
-    nn.utils.clip_grad_norm_(image.parameters(), 1.0)
-    scaler.step(optimizer)
-    scaler.update()
-    schedule.step()
-    file = io.BytesIO()
-    torch.save({"model": image.state_dict(), "optimizer": optimizer.state_dict(), "random": random.getstate()}, file)
-    file.seek(0)
-    image.load_state_dict(torch.load(file, weights_only=True)["model"])
-    batch = torch.export.Dim("batch", min=1)
-    for model, example in ((image.eval(), torch.zeros(3, 1, 8, 8)), (text.eval(), torch.zeros(3, 8, dtype=torch.long))):
-        program = torch.export.export(model, (example,), dynamic_shapes=({0: batch},))
-        torch.onnx.export(program, dynamo=True, verbose=False)
-        torch.export.save(program, file := io.BytesIO())
-        file.seek(0)
-        torch.export.load(file).module()
 
 
 def in_memory() -> str | None:
@@ -115,6 +59,7 @@ class Running:
     pid: int
     folder: Path
     log: Path
+    alive: Connection  # ends with the child
     began: float
     limit: float
     status: int | None = None
@@ -126,8 +71,7 @@ def outcomes(jobs: Iterable[tuple[Job, Project]], processes: int = 2, timeout: f
     pending, number = iter(jobs), 0
     running: list[Running] = []
     with tempfile.TemporaryDirectory(prefix="tricks-matrix-", dir=in_memory()) as scratch:
-        text = Path(scratch, "text.txt")
-        text.write_text("the quick brown fox jumps over the lazy dog, and then it sleeps. " * 200, encoding="utf-8")
+        text = child.write_text(Path(scratch, "text.txt"))
         try:
             while True:
                 while len(running) < processes and (taken := next(pending, None)) is not None:
@@ -138,7 +82,7 @@ def outcomes(jobs: Iterable[tuple[Job, Project]], processes: int = 2, timeout: f
                 if not running:
                     return
                 while (ended := next((each for each in running if over(each)), None)) is None:
-                    time.sleep(0.002)
+                    wait([each.alive for each in running], timeout=1)
                 running.remove(ended)
                 yield finish(ended)
         finally:
@@ -155,10 +99,12 @@ def start(job: Job, project: Project, folder: Path, text: Path, limit: float) ->
     sys.stdout.flush()
     sys.stderr.flush()
     began = time.monotonic()
+    alive, held = multiprocessing.Pipe(duplex=False)
     pid = os.fork()
     if pid == 0:
         inside(job, project, folder, text, log)
-    return Running(job, pid, folder, log, began, limit)
+    held.close()
+    return Running(job, pid, folder, log, alive, began, limit)
 
 
 def inside(job: Job, project: Project, folder: Path, text: Path, log: Path) -> None:
@@ -243,5 +189,6 @@ def finish(ended: Running) -> Outcome:
     problems = [line.removeprefix("PROBLEM ") for line in output.splitlines() if line.startswith("PROBLEM ")]
     problem = "" if ended.status == 0 else (problems[0] if problems else f"the process ended with {ended.status}")
     seconds = time.monotonic() - ended.began
+    ended.alive.close()
     shutil.rmtree(ended.folder, ignore_errors=True)
     return Outcome(ended.job, problem, seconds, output)
