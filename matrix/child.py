@@ -61,7 +61,7 @@ def arguments(job: Job, text: Path) -> list[str]:
     if "compile" in techniques and not job.cold:
         found += ["--compile.mode", "off"]
     if "profiler" in techniques:
-        found += ["--profiler.wait", "0", "--profiler.warmup", "1", "--profiler.active", "1"]
+        found += ["--profiler.wait", "1", "--profiler.warmup", "1", "--profiler.active", "1"]
     if job.amp and "amp" in techniques:
         found += ["--amp.dtype", job.amp]
     return [str(value) for value in found]
