@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from generator.rendering import write
-from matrix import codes
+from matrix import codes, inside
 from matrix.jobs import Job, Project
 
 STEPS, EVERY, STOP_AT = 4, 2, 1
@@ -76,9 +76,7 @@ def write_text(path: Path) -> Path:
 def run(job: Job, project: Project, folder: Path, text: Path) -> None:
     """All of it in this process and, for DDP, a fork of it. Raises Problem."""
     write(project, folder)
-    os.chdir(folder)
-    sys.path[:] = [str(folder), *(entry for entry in sys.path if not Path(entry or ".", "copier.yml").exists())]
-    sys.modules.pop("tests", None)
+    inside.project(folder)
     codes.install(folder)
     random.seed(0)
     torch.manual_seed(0)
@@ -223,13 +221,5 @@ def check_output(output: str) -> None:
 
 def prove(folder: Path) -> None:
     """The project's own tests, in this process."""
-    import pytest
-
-    for name in list(os.environ):
-        if name.startswith("PYTEST_"):
-            del os.environ[name]
-    os.chdir(folder)
-    sys.path[:] = [str(folder), *(entry for entry in sys.path if not Path(entry or ".", "copier.yml").exists())]
-    sys.modules.pop("tests", None)
-    if code := pytest.main(["-p", "no:cacheprovider", "-x"]):
-        raise Problem(f"the project's own tests fail (pytest ended with {int(code)})")
+    if code := inside.prove(folder):
+        raise Problem(f"the project's own tests fail (pytest ended with {code})")

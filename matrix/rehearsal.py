@@ -1,7 +1,8 @@
 """What libraries do at their first use, done once in the parent: each child would do it again.
 
-The parent builds, steps, saves and exports the smallest project of each task, and forgets its modules: what stays is in
-the libraries (their tables, their caches of shapes). It starts no thread that a fork would lose.
+The parent builds, steps and saves the smallest project of each task, exports it before the first job with an export,
+and forgets its modules: what stays is in the libraries (tables, caches of shapes). No thread starts that a fork would
+lose.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import random
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +33,22 @@ def fewer_digits() -> None:
     datasets: Any = importlib.import_module("sklearn.datasets")
     digits = datasets.load_digits()
     chosen = (digits["target"] < 2).nonzero()[0][:16]
-    for name in ("data", "images", "target"):
-        digits[name] = digits[name][chosen]
-    datasets.load_digits = lambda: digits
+    few = type(digits)(**digits | {name: digits[name][chosen] for name in ("data", "images", "target")})
+    datasets.load_digits, datasets.all_digits = lambda: few, lambda: digits
 
 
-def rehearse() -> None:
-    """This repository's own template, whichever is tested: a broken one must break in a child."""
-    template = Template(ROOT)
-    here = Path.cwd()
+def all_digits() -> None:
+    """In a child: the projects' own tests need them."""
+    datasets: Any = importlib.import_module("sklearn.datasets")
+    datasets.load_digits = datasets.all_digits
+
+
+def each_task(use: Callable[[Any, Any, Any], None]) -> None:
+    """Calls `use` with a model, a batch and the module model.py of the smallest project of each task.
+
+    This repository's own template, whichever is tested: a broken one must break in a child.
+    """
+    template, here = Template(ROOT), Path.cwd()
     for task in template.questions["task"]["choices"].values():
         job = Job({"task": task, "techniques": []})
         with tempfile.TemporaryDirectory() as scratch:
@@ -48,41 +57,39 @@ def rehearse() -> None:
             sys.path.insert(0, scratch)
             os.chdir(scratch)
             try:
-                use(child.arguments(job, text))
+                config, data, module = (importlib.import_module(name) for name in ("config", "data", "model"))
+                given = config.parse(child.arguments(job, text))
+                source = data.load(given.data, given.seed, torch.device("cpu"))[0]
+                use(module.build_model(source.info), source.fetch(torch.arange(given.batch_size), 0), module)
             finally:
                 os.chdir(here)
                 sys.path.remove(scratch)
-                for name, module in list(sys.modules.items()):
-                    if str(getattr(module, "__file__", "")).startswith(scratch):
+                for name, loaded in list(sys.modules.items()):
+                    if str(getattr(loaded, "__file__", "")).startswith(scratch):
                         del sys.modules[name]
 
 
-def use(arguments: list[str]) -> None:
-    """The imported project, through the functions that its owner replaces."""
-    config, data, model = (importlib.import_module(name) for name in ("config", "data", "model"))
-    given = config.parse(arguments)
-    source = data.load(given.data, given.seed, torch.device("cpu"))[0]
-    batch = source.fetch(torch.arange(given.batch_size), 0)
-    trained = model.build_model(source.info)
+def train(model: Any, batch: Any, module: Any) -> None:
     scaler = torch.amp.GradScaler("cpu")
-    optimizer = torch.optim.AdamW(trained.named_parameters(), fused=True)
+    optimizer = torch.optim.AdamW(model.named_parameters(), fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
     for dtype in (None, torch.bfloat16, torch.float16):
         with torch.autocast("cpu", dtype, enabled=dtype is not None):
-            total = model.loss(trained, batch)
+            total = module.loss(model, batch)
         total.backward(gradient=scaler.scale(total.new_ones(())))
-        torch.nn.utils.get_total_norm([parameter.grad for parameter in trained.parameters()])
+        torch.nn.utils.get_total_norm([parameter.grad for parameter in model.parameters()])
         scaler.step(optimizer)
         scaler.update()
         schedule.step()
     file = io.BytesIO()
-    torch.save({"model": trained.state_dict(), "optimizer": optimizer.state_dict(), "python": random.getstate()}, file)
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "python": random.getstate()}, file)
     file.seek(0)
-    trained.load_state_dict(torch.load(file, weights_only=True)["model"])
-    export(trained.eval(), tuple(x[torch.arange(TRACED) % len(x)] for x in model.example_input(batch)))
+    model.load_state_dict(torch.load(file, weights_only=True)["model"])
 
 
-def export(model: torch.nn.Module, example: tuple[torch.Tensor, ...]) -> None:
+def export(model: Any, batch: Any, module: Any) -> None:
+    model.eval()
+    example = tuple(x[torch.arange(TRACED) % len(x)] for x in module.example_input(batch))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         jit: Any = torch.jit

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import gc
-import importlib
 import multiprocessing
 import os
 import shutil
@@ -22,9 +21,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
-import torch
-
-from matrix import child, codes, cold, memory, pages, rehearsal
+from matrix import child, codes, cold, inside, memory, pages, rehearsal
 from matrix.jobs import Job, Outcome, Project
 
 TIMEOUT = 120.0  # seconds for a warm job; proofs and cold ones have eight times as many
@@ -33,16 +30,22 @@ TIMEOUT = 120.0  # seconds for a warm job; proofs and cold ones have eight times
 @functools.cache
 def warm_up() -> None:
     """Imports all that projects import, and uses it once."""
-    for name in (
-        "matplotlib.figure", "onnxruntime", "onnxscript", "safetensors.torch", "sklearn.datasets", "tensorboard",
-        "torch._dynamo", "torch._inductor", "torch.distributed", "torch.export", "torch.onnx", "torch.profiler",
-        "torch.utils.data", "torch.utils.tensorboard", "tqdm", "typeguard", "docstring_parser", "tyro",
-    ):  # fmt: skip
-        importlib.import_module(name)
-    torch.set_num_threads(1)
+    inside.imports()
     rehearsal.fewer_digits()
     memory.keep()
-    rehearsal.rehearse()
+    rehearsal.each_task(rehearsal.train)
+    settle()
+
+
+@functools.cache
+def warm_up_exports() -> None:
+    """Before the first job that exports: it takes seconds."""
+    rehearsal.each_task(rehearsal.export)
+    settle()
+
+
+def settle() -> None:
+    """Leaves what is there to the children as it is: nothing of it is collected, and a fork copies few pages."""
     gc.collect()
     gc.freeze()
     pages.collapse()
@@ -87,12 +90,14 @@ def outcomes(jobs: Iterable[tuple[Job, Project]], processes: int = 2, timeout: f
                 yield finish(ended)
         finally:
             for each in running:
-                kill(each.pid)
+                inside.kill(each.pid)
                 os.waitpid(each.pid, 0)
 
 
 def start(job: Job, project: Project, folder: Path, text: Path, limit: float) -> Running:
     folder.mkdir()
+    if "export" in job.choice["techniques"]:
+        warm_up_exports()
     codes.keep(project)
     log = folder / "log"
     log.touch()
@@ -102,22 +107,16 @@ def start(job: Job, project: Project, folder: Path, text: Path, limit: float) ->
     alive, held = multiprocessing.Pipe(duplex=False)
     pid = os.fork()
     if pid == 0:
-        inside(job, project, folder, text, log)
+        live(job, project, folder, text, log)
     held.close()
     return Running(job, pid, folder, log, alive, began, limit)
 
 
-def inside(job: Job, project: Project, folder: Path, text: Path, log: Path) -> None:
+def live(job: Job, project: Project, folder: Path, text: Path, log: Path) -> None:
     """The child's whole life; it never returns."""
     code = 1
     try:
-        os.setsid()
-        output = os.open(log, os.O_WRONLY | os.O_APPEND)
-        for stream in (1, 2):
-            os.dup2(output, stream)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        sys.stdout, sys.stderr = (os.fdopen(stream, "w", buffering=1, closefd=False) for stream in (1, 2))
-        multiprocessing.set_start_method("fork", force=True)
+        inside.enter(log)
         work = cold.run if job.cold else child.run
         if job.proofs:  # they begin in a process that no training has changed
             apart(lambda: work(job, project, folder / "project", text))
@@ -126,6 +125,7 @@ def inside(job: Job, project: Project, folder: Path, text: Path, log: Path) -> N
         sys.stdout.flush()
         child.check_output(log.read_text(encoding="utf-8", errors="replace"))
         if job.proofs:
+            rehearsal.all_digits()
             child.prove(folder / "project")
         code = 0
     except child.Problem as problem:
@@ -161,7 +161,7 @@ def apart(function: Callable[[], None]) -> None:
 def over(each: Running) -> bool:
     """Whether a child has ended; one whose time is over is killed with all that it started."""
     if time.monotonic() - each.began > each.limit:
-        kill(each.pid)
+        inside.kill(each.pid)
         os.waitpid(each.pid, 0)
         with each.log.open("a", encoding="utf-8") as log:
             log.write(f"\nPROBLEM still running after {each.limit:.0f} s\n")
@@ -170,18 +170,8 @@ def over(each: Running) -> bool:
     pid, status = os.waitpid(each.pid, os.WNOHANG)
     if pid:
         each.status = os.waitstatus_to_exitcode(status)
-        kill(each.pid)  # what it may have left of its group
+        inside.kill_group(each.pid)
     return bool(pid)
-
-
-def kill(pid: int) -> None:
-    """Kills a child and its group; before it has made one, the child alone."""
-    for send in (os.killpg, os.kill):
-        try:
-            send(pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            continue
-        return
 
 
 def finish(ended: Running) -> Outcome:
