@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import time
@@ -42,6 +43,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     given = parser().parse_args(arguments)
+    # The children have groups of their own: they end with this process only if it ends them.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         space = reduced(Template(given.template.resolve()), given.vary)
         commands: dict[str, Callable[[Space, argparse.Namespace], int]] = {

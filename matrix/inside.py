@@ -7,6 +7,7 @@ import importlib
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -25,6 +26,7 @@ def imports() -> None:
 def enter(log: Path) -> None:
     """Makes this child the leader of a process group that writes into a file, its own children forks of it."""
     os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
     for stream in (1, 2):
         os.dup2(output, stream)
@@ -55,10 +57,21 @@ def prove(folder: Path, *arguments: str) -> int:
 
 
 def kill(pid: int) -> None:
-    """Kills a child that nobody has waited for, with its group."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+    """Kills a child that nobody has waited for, with what it started: torchrun gives its ranks groups of their own."""
+    for each in (*descendants(pid), pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
     kill_group(pid)
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes that a process has started, and those that they have."""
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    pairs = [tuple(map(int, line.split())) for line in listed.splitlines()]
+    found = [pid]
+    for parent in found:
+        found += [child for child, its_parent in pairs if its_parent == parent]
+    return found[1:]
 
 
 def kill_group(pid: int) -> None:
