@@ -9,6 +9,8 @@ import functools
 from importlib import metadata
 from typing import Any
 
+from matrix import docstrings
+
 
 def keep() -> None:
     """Replaces these functions by ones that remember. Before the fork."""
@@ -22,6 +24,7 @@ def command_lines() -> None:
     """tyro forgets the docstrings and types of a class at the end of each call; a resumed run calls it three times."""
     from tyro import _unsafe_cache
 
+    docstrings.install()
     _unsafe_cache.clear_cache = lambda: None
 
 

@@ -126,6 +126,30 @@ def test_a_runner_that_is_ended_ends_its_children(broken: Callable[..., Path], t
             os.kill(pid, 0)
 
 
+COMPARED = """
+import ast, importlib
+from pathlib import Path
+from matrix import docstrings
+compared = 0
+for path in Path().glob("*.py"):
+    text = path.read_text(encoding="utf-8")
+    for name, (tokens, fields) in docstrings.read(text, ast.parse(text)).items():
+        kind = getattr(importlib.import_module(path.stem), name)
+        assert docstrings._tokens(kind) == tokens and docstrings._fields(kind) == fields, name
+        compared += 1
+assert compared > 5
+"""
+
+
+def test_docstrings_are_read_without_the_module_as_tyro_reads_them(render: Callable[..., Path]) -> None:
+    project = render(preset="everything", tracker="tensorboard")
+    environment = dict(os.environ, PYTHONPATH=f"{project}{os.pathsep}{ROOT}")
+    done = subprocess.run(
+        [sys.executable, "-c", COMPARED], cwd=project, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
 OUTCOMES = {
     "a loss that does not fall": ("train.py", "    return norm\n", "    run.optimizer.param_groups[0]['lr'] = 0.0\n"
         "    for p in parameters:\n        p.data.zero_()\n    return norm\n", "the loss does not fall"),
