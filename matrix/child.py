@@ -1,7 +1,8 @@
 """What a forked child does with a project: writes it, trains it with a stop and a resume, exports it, checks it.
 
 The parent has imported torch (warm.py). Patched out in a warm child, and run in the cold sample: drawing
-curves.png, real compilation (`--compile.mode off`), AOTInductor's compiler, torchrun (the ranks are forks).
+curves.png, real compilation (`--compile.mode off`), AOTInductor's compiler, torchrun (the ranks are forks). What the
+parent keeps is in memory.py.
 """
 
 from __future__ import annotations
