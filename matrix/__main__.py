@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import time
@@ -14,7 +15,8 @@ from matrix.space import ROOT, Space, TooManyError
 
 SAID = (
     "Patched out in warm children, and run in the cold sample: curves.png, real compilation, AOTInductor's compiler, "
-    "torchrun. Latencies of exports are not measured."
+    "torchrun, all digits; tables of tyro, torch.export and ONNX are kept in the parent. Latencies of exports are not "
+    "measured."
 )
 
 
@@ -42,6 +44,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     given = parser().parse_args(arguments)
+    # The children have groups of their own: they end with this process only if it ends them.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         space = reduced(Template(given.template.resolve()), given.vary)
         commands: dict[str, Callable[[Space, argparse.Namespace], int]] = {
@@ -107,7 +111,8 @@ def one(space: Space, given: argparse.Namespace) -> int:
     from matrix.jobs import parse
     from matrix.warm import outcomes
 
-    outcome = next(outcomes([parse(given.job, space)], space.template, 1, given.timeout))
+    job = parse(given.job, space)
+    outcome = next(outcomes([(job, space.template.render(job.choice))], 1, given.timeout))
     print(outcome.output)
     print(f"{outcome.problem or 'passed'} ({outcome.seconds:.1f} s)")
     return 1 if outcome.problem else 0

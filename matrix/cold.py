@@ -7,14 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from generator.rendering import Template, write
+from generator.rendering import write
 from matrix import child
-from matrix.jobs import Job
+from matrix.jobs import Job, Project
 
 
-def run(job: Job, template: Template, folder: Path, text: Path) -> None:
+def run(job: Job, project: Project, folder: Path, text: Path) -> None:
     """Trains, resumes and exports as an owner would. Raises child.Problem."""
-    write(template.render(job.choice), folder)
+    write(project, folder)
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(child.RANKS)]
     ranks = launcher if "ddp" in job.choice["techniques"] else []
     os.chdir(folder)

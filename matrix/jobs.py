@@ -15,6 +15,7 @@ import torch
 from generator.rendering import Template
 from matrix.space import Choice, Space
 
+Project = dict[Path, str]  # the texts of a rendered project
 PACKAGE = Path(__file__).resolve().parent
 
 
@@ -70,7 +71,7 @@ def environment() -> str:
     return f"{torch.__version__} {sys.version} {own.hexdigest()}"
 
 
-def digest(project: dict[Path, str], job: Job, surroundings: str) -> str:
+def digest(project: Project, job: Job, surroundings: str) -> str:
     """The name under which a result is kept: the rendered tree, what is done with it, and the environment."""
     found = hashlib.sha256(surroundings.encode())
     found.update(f"{job.amp} {job.proofs} {job.cold}".encode())

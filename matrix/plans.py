@@ -62,7 +62,7 @@ def basics(space: Space) -> list[Job]:
 
 def cold(space: Space) -> list[Job]:
     """Fresh interpreters, torchrun, real compilation, curves and AOTInductor's compiler."""
-    every = list(presets(space).values())
+    every = [space.choice(space.row_of(choice)) for choice in presets(space).values()]
     tasks, each = len(space.options["task"].values), len(every) // len(space.options["task"].values)
     # Each preset with one task, in turn: compiling takes minutes.
     chosen = [every[index % tasks * each + index] for index in range(each)]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from matrix.jobs import Job, Outcome, digest, environment
+from matrix.jobs import Job, Outcome, Project, digest, environment
 from matrix.results import Results
 from matrix.samples import smaller
 from matrix.space import Space
@@ -56,18 +56,19 @@ def run(
     keys: dict[str, str] = {}
     began, cpu = time.monotonic(), used()
 
-    def fresh() -> Iterator[Job]:
+    def fresh() -> Iterator[tuple[Job, Project]]:
         for job in jobs:
             if until is not None and time.monotonic() >= until:
                 return
-            key = digest(space.template.render(job.choice), job, surroundings)
+            project = space.template.render(job.choice)
+            key = digest(project, job, surroundings)
             if key in results.seconds or key in keys.values():
                 tally.kept += 1
                 continue
             keys[job.text()] = key
-            yield job
+            yield job, project
 
-    for outcome in outcomes(fresh(), space.template, processes, timeout):
+    for outcome in outcomes(fresh(), processes, timeout):
         tally.ran.append(outcome)
         if outcome.problem:
             tell(f"FAILED {outcome.problem}\n  {outcome.job.command()}")
@@ -98,7 +99,7 @@ def shrink(outcome: Outcome, space: Space, timeout: float = TIMEOUT) -> Outcome:
         for candidate in smaller(space, row):
             amp = outcome.job.amp if candidate["amp"] else ""
             job = replace(outcome.job, choice=space.choice(candidate), amp=amp)
-            tried = next(outcomes([job], space.template, 1, limit))
+            tried = next(outcomes([(job, space.template.render(job.choice))], 1, limit))
             if tried.problem:
                 row, outcome, again = candidate, tried, True
                 break

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import gc
-import importlib
 import multiprocessing
 import os
 import shutil
@@ -19,65 +18,40 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
 
-import torch
-
-from generator.rendering import Template
-from matrix import child, codes, cold
-from matrix.jobs import Job, Outcome
+from matrix import child, codes, cold, inside, memory, pages, rehearsal
+from matrix.jobs import Job, Outcome, Project
 
 TIMEOUT = 120.0  # seconds for a warm job; proofs and cold ones have eight times as many
 
 
 @functools.cache
 def warm_up() -> None:
-    """Imports all that projects import, and reads the demo data once."""
-    for name in (
-        "matplotlib.figure", "onnxruntime", "onnxscript", "safetensors.torch", "sklearn.datasets", "tensorboard",
-        "torch._dynamo", "torch._inductor", "torch.distributed", "torch.export", "torch.onnx", "torch.profiler",
-        "torch.utils.data", "torch.utils.tensorboard", "tqdm", "typeguard", "docstring_parser", "tyro",
-    ):  # fmt: skip
-        importlib.import_module(name)
-    torch.set_num_threads(1)
-    fewer_digits()
-    first_use()
+    """Imports all that projects import, and uses it once."""
+    inside.imports()
+    rehearsal.fewer_digits()
+    memory.keep()
+    rehearsal.each_task(rehearsal.train)
+    settle()
+
+
+@functools.cache
+def warm_up_exports() -> None:
+    """Before the first job that exports: it takes seconds."""
+    rehearsal.each_task(rehearsal.export)
+    settle()
+
+
+def settle() -> None:
+    """Leaves what is there to the children as it is: nothing of it is collected, and a fork copies few pages."""
     gc.collect()
     gc.freeze()
+    pages.collapse()
 
 
-def fewer_digits() -> None:
-    """Every fifth of scikit-learn's digits, read once."""
-    datasets: Any = importlib.import_module("sklearn.datasets")
-    digits = datasets.load_digits()
-    for name in ("data", "images", "target"):
-        digits[name] = digits[name][::5]
-    datasets.load_digits = lambda: digits
-
-
-def first_use() -> None:
-    """What libraries do at their first use: each child would do it again."""
-    import tyro
-
-    @dataclass(frozen=True)
-    class Knobs:
-        """Some knobs."""
-
-        rate: float = 0.1
-        """A rate."""
-
-    tyro.cli(Knobs, args=["--rate", "0.2"])
-    # A backward pass on the CPU starts no thread that a fork would lose.
-    layer = torch.nn.Conv2d(1, 8, 3)
-    layer(torch.zeros(32, 1, 8, 8)).sum().backward()
-    torch.optim.AdamW(layer.parameters(), fused=True).step()
-    batch = torch.export.Dim("batch", min=1)
-    program = torch.export.export(layer.eval(), (torch.zeros(3, 1, 8, 8),), dynamic_shapes=({0: batch},))
-    torch.onnx.export(program, dynamo=True, verbose=False)  # reads its table of operators
-
-
-def memory() -> str | None:
+def in_memory() -> str | None:
     """A folder in memory, where there is one: checkpoints wait for the disk otherwise."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
@@ -88,72 +62,70 @@ class Running:
     pid: int
     folder: Path
     log: Path
+    alive: Connection  # ends with the child
     began: float
     limit: float
     status: int | None = None
 
 
-def outcomes(
-    jobs: Iterable[Job], template: Template, processes: int = 2, timeout: float = TIMEOUT
-) -> Iterator[Outcome]:
+def outcomes(jobs: Iterable[tuple[Job, Project]], processes: int = 2, timeout: float = TIMEOUT) -> Iterator[Outcome]:
     """Runs jobs, so many at a time; yields how each ended, in the order in which they end."""
     warm_up()
     pending, number = iter(jobs), 0
     running: list[Running] = []
-    with tempfile.TemporaryDirectory(prefix="tricks-matrix-", dir=memory()) as scratch:
-        text = Path(scratch, "text.txt")
-        text.write_text("the quick brown fox jumps over the lazy dog, and then it sleeps. " * 200, encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="tricks-matrix-", dir=in_memory()) as scratch:
+        text = child.write_text(Path(scratch, "text.txt"))
         try:
             while True:
-                while len(running) < processes and (job := next(pending, None)) is not None:
+                while len(running) < processes and (taken := next(pending, None)) is not None:
+                    job, project = taken
                     number += 1
                     limit = timeout * 8 if job.proofs or job.cold else timeout
-                    running.append(start(job, template, Path(scratch, str(number)), text, limit))
+                    running.append(start(job, project, Path(scratch, str(number)), text, limit))
                 if not running:
                     return
                 while (ended := next((each for each in running if over(each)), None)) is None:
-                    time.sleep(0.002)
+                    wait([each.alive for each in running], timeout=1)
                 running.remove(ended)
                 yield finish(ended)
         finally:
             for each in running:
-                kill(each.pid)
+                inside.kill(each.pid)
                 os.waitpid(each.pid, 0)
 
 
-def start(job: Job, template: Template, folder: Path, text: Path, limit: float) -> Running:
+def start(job: Job, project: Project, folder: Path, text: Path, limit: float) -> Running:
     folder.mkdir()
-    codes.keep(template.render(job.choice))
+    if "export" in job.choice["techniques"]:
+        warm_up_exports()
+    codes.keep(project)
     log = folder / "log"
     log.touch()
     sys.stdout.flush()
     sys.stderr.flush()
     began = time.monotonic()
+    alive, held = multiprocessing.Pipe(duplex=False)
     pid = os.fork()
     if pid == 0:
-        inside(job, template, folder, text, log)
-    return Running(job, pid, folder, log, began, limit)
+        live(job, project, folder, text, log)
+    held.close()
+    return Running(job, pid, folder, log, alive, began, limit)
 
 
-def inside(job: Job, template: Template, folder: Path, text: Path, log: Path) -> None:
+def live(job: Job, project: Project, folder: Path, text: Path, log: Path) -> None:
     """The child's whole life; it never returns."""
     code = 1
     try:
-        os.setsid()
-        output = os.open(log, os.O_WRONLY | os.O_APPEND)
-        for stream in (1, 2):
-            os.dup2(output, stream)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        sys.stdout, sys.stderr = (os.fdopen(stream, "w", buffering=1, closefd=False) for stream in (1, 2))
-        multiprocessing.set_start_method("fork", force=True)
+        inside.enter(log)
         work = cold.run if job.cold else child.run
         if job.proofs:  # they begin in a process that no training has changed
-            apart(lambda: work(job, template, folder / "project", text))
+            apart(lambda: work(job, project, folder / "project", text))
         else:
-            work(job, template, folder / "project", text)
+            work(job, project, folder / "project", text)
         sys.stdout.flush()
         child.check_output(log.read_text(encoding="utf-8", errors="replace"))
         if job.proofs:
+            rehearsal.all_digits()
             child.prove(folder / "project")
         code = 0
     except child.Problem as problem:
@@ -189,7 +161,7 @@ def apart(function: Callable[[], None]) -> None:
 def over(each: Running) -> bool:
     """Whether a child has ended; one whose time is over is killed with all that it started."""
     if time.monotonic() - each.began > each.limit:
-        kill(each.pid)
+        inside.kill(each.pid)
         os.waitpid(each.pid, 0)
         with each.log.open("a", encoding="utf-8") as log:
             log.write(f"\nPROBLEM still running after {each.limit:.0f} s\n")
@@ -198,18 +170,8 @@ def over(each: Running) -> bool:
     pid, status = os.waitpid(each.pid, os.WNOHANG)
     if pid:
         each.status = os.waitstatus_to_exitcode(status)
-        kill(each.pid)  # what it may have left of its group
+        inside.kill_group(each.pid)
     return bool(pid)
-
-
-def kill(pid: int) -> None:
-    """Kills a child and its group; before it has made one, the child alone."""
-    for send in (os.killpg, os.kill):
-        try:
-            send(pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            continue
-        return
 
 
 def finish(ended: Running) -> Outcome:
@@ -217,5 +179,6 @@ def finish(ended: Running) -> Outcome:
     problems = [line.removeprefix("PROBLEM ") for line in output.splitlines() if line.startswith("PROBLEM ")]
     problem = "" if ended.status == 0 else (problems[0] if problems else f"the process ended with {ended.status}")
     seconds = time.monotonic() - ended.began
+    ended.alive.close()
     shutil.rmtree(ended.folder, ignore_errors=True)
     return Outcome(ended.job, problem, seconds, output)

@@ -50,7 +50,7 @@ def test_killed_twenty_times_it_ends_like_the_uninterrupted_run(render: Callable
     while kills < 20:
         begun = (checkpoints / "last.pt").exists() or (checkpoints / "previous.pt").exists()
         command = ("train.py", "--run-dir", str(cut), *(["--resume"] if begun else arguments))
-        process, _ = warm.begin(warm._script, project, command, "cut-output")
+        process, _ = warm.start(project, *command, name="cut-output")
         # Half of them right after the start of the next checkpoint, wherever in it that is.
         if kills % 2:
             before, deadline = time.time(), time.monotonic() + 30

@@ -17,6 +17,7 @@ import pytest
 
 from generator.rendering import Template
 from matrix import plans
+from matrix.inside import descendants
 from matrix.jobs import Job, amp_dtypes, digest, parse
 from matrix.results import Results
 from matrix.space import Space
@@ -79,7 +80,8 @@ def test_a_project_that_hangs_is_ended_with_what_it_started(broken: Callable[...
     mark = tmp_path / "pid"
     hang = (
         "def main() -> int:\n    import subprocess, time\n"
-        f"    child = subprocess.Popen(['sleep', '600'])\n    Path({str(mark)!r}).write_text(str(child.pid))\n"
+        "    children = [subprocess.Popen(['sleep', '600'], start_new_session=apart) for apart in (False, True)]\n"
+        f"    Path({str(mark)!r}).write_text(' '.join(str(child.pid) for child in children))\n"
         "    time.sleep(600)\n"
     )
     template = broken("train.py", "def main() -> int:\n", hang)
@@ -88,10 +90,64 @@ def test_a_project_that_hangs_is_ended_with_what_it_started(broken: Callable[...
     done = matrix("--template", str(template), "one", job.text(), "--timeout", "5")
     assert done.returncode == 1 and "still running after 5 s" in done.stdout, done.stdout + done.stderr
     assert time.monotonic() - began < 120
-    with pytest.raises(ProcessLookupError):
-        for _ in range(50):
-            os.kill(int(mark.read_text()), 0)
+    for pid in mark.read_text().split():
+        with pytest.raises(ProcessLookupError):
+            for _ in range(50):
+                os.kill(int(pid), 0)
+                time.sleep(0.1)
+
+
+def test_a_runner_that_is_ended_ends_its_children(broken: Callable[..., Path], tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    hang = f"def main() -> int:\n    import time\n    Path({str(mark)!r}).touch()\n    time.sleep(600)\n"
+    template = broken("train.py", "def main() -> int:\n", hang)
+    command = [
+        sys.executable,
+        "-m",
+        "matrix",
+        "--template",
+        str(template),
+        "one",
+        Job(SPACE.choice(next(SPACE.rows()))).text(),
+    ]
+    process = subprocess.Popen(command, cwd=ROOT, env=dict(os.environ, OMP_NUM_THREADS="1"))
+    try:
+        deadline = time.monotonic() + 120
+        while not mark.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
+        children = descendants(process.pid)
+        assert children, "the project has not begun"
+        process.terminate()
+        assert process.wait(30) == 143
+    finally:
+        process.kill()
+    for pid in children:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+COMPARED = """
+import ast, importlib
+from pathlib import Path
+from matrix import docstrings
+compared = 0
+for path in Path().glob("*.py"):
+    text = path.read_text(encoding="utf-8")
+    for name, (tokens, fields) in docstrings.read(text, ast.parse(text)).items():
+        kind = getattr(importlib.import_module(path.stem), name)
+        assert docstrings._tokens(kind) == tokens and docstrings._fields(kind) == fields, name
+        compared += 1
+assert compared > 5
+"""
+
+
+def test_docstrings_are_read_without_the_module_as_tyro_reads_them(render: Callable[..., Path]) -> None:
+    project = render(preset="everything", tracker="tensorboard")
+    environment = dict(os.environ, PYTHONPATH=f"{project}{os.pathsep}{ROOT}")
+    done = subprocess.run(
+        [sys.executable, "-c", COMPARED], cwd=project, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 OUTCOMES = {

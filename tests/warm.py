@@ -1,20 +1,20 @@
 """Runs generated projects in children of one warm process, which has imported what takes long to import.
 
-multiprocessing's fork server is that process: it imports this module once and forks a child for each project. One torch
-thread before the fork: torch's thread pool does not survive it.
+multiprocessing's fork server is that process: pytest itself may have threads, and must not be forked. What a child
+finds around it is what the runner's children find, matrix/inside.py.
 """
 
-import contextlib
 import multiprocessing
 import os
 import runpy
 import socket
 import sys
 import time
-from collections.abc import Iterator
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+
+from matrix import inside
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.warm_imports"])
@@ -22,17 +22,22 @@ CONTEXT.set_forkserver_preload(["tests.warm_imports"])
 
 def train(folder: Path, *arguments: str, timeout: float = 120) -> tuple[int, str]:
     """`python train.py ARGUMENTS` in a project; returns exit code and output."""
-    return child(_script, folder, ("train.py", *arguments), timeout)
+    return script(folder, "train.py", *arguments, timeout=timeout)
 
 
 def script(folder: Path, *arguments: str, timeout: float = 120) -> tuple[int, str]:
     """`python ARGUMENTS` in a project; returns exit code and output."""
-    return child(_script, folder, arguments, timeout)
+    return end(*start(folder, *arguments), timeout)
 
 
 def prove(folder: Path, *arguments: str, timeout: float = 300) -> tuple[int, str]:
     """`pytest ARGUMENTS` in a project; returns exit code and output."""
-    return child(_pytest, folder, arguments, timeout)
+    return end(*begin(_pytest, folder, arguments, folder.name), timeout)
+
+
+def start(folder: Path, *arguments: str, name: str = "") -> tuple[ForkServerProcess, Path]:
+    """`python ARGUMENTS` in a project, not waited for: the process, and the file `name`.log with its output."""
+    return begin(_script, folder, arguments, name or folder.name)
 
 
 def ranks(folder: Path, *arguments: tuple[str, ...], timeout: float = 120) -> list[tuple[int, str]]:
@@ -68,10 +73,6 @@ def start_server() -> None:
             os.environ["PYTHONPATH"] = before
 
 
-def child(function: object, folder: Path, arguments: tuple[str, ...], timeout: float) -> tuple[int, str]:
-    return end(*begin(function, folder, arguments, folder.name), timeout)
-
-
 def begin(
     function: object, folder: Path, arguments: tuple[str, ...], name: str, *more: object
 ) -> tuple[ForkServerProcess, Path]:
@@ -87,36 +88,18 @@ def end(process: ForkServerProcess, log: Path, timeout: float) -> tuple[int, str
     """Exit code and output; a process that runs on is killed, and its code is -1."""
     process.join(max(timeout, 0))
     if process.exitcode is None:
-        process.kill()
+        inside.kill(process.pid)
         process.join()
         return -1, f"still running at its time limit\n{log.read_text(errors='replace')}"
+    inside.kill_group(process.pid)
     return process.exitcode, log.read_text(errors="replace")
 
 
-@contextlib.contextmanager
-def _inside(folder: Path, log: Path) -> Iterator[None]:
-    with log.open("w") as output:
-        os.dup2(output.fileno(), 1)
-        os.dup2(output.fileno(), 2)
-    # The fork server's own path holds this repository, whose tests must not hide the project's.
-    sys.path[:] = [
-        str(folder),
-        *(entry for entry in sys.path if not Path(entry or ".", "copier.yml").exists()),
-    ]
-    sys.modules.pop("tests", None)
-    os.chdir(folder)
-    # This process was told the server's way of starting processes; a project's workers start in the system's own way.
-    multiprocessing.set_start_method("fork", force=True)
-    os.environ["OMP_NUM_THREADS"] = "1"
-    os.environ.pop("PYTHONPATH", None)
-    yield
-    sys.stdout.flush()
-
-
 def _script(folder: Path, arguments: tuple[str, ...], log: Path) -> None:
-    with _inside(folder, log):
-        sys.argv = list(arguments)
-        runpy.run_path(arguments[0], run_name="__main__")
+    inside.enter(log)
+    inside.project(folder)
+    sys.argv = list(arguments)
+    runpy.run_path(arguments[0], run_name="__main__")
 
 
 def _rank(folder: Path, arguments: tuple[str, ...], log: Path, variables: dict[str, str]) -> None:
@@ -125,11 +108,5 @@ def _rank(folder: Path, arguments: tuple[str, ...], log: Path, variables: dict[s
 
 
 def _pytest(folder: Path, arguments: tuple[str, ...], log: Path) -> None:
-    import pytest
-
-    for name in list(os.environ):
-        if name.startswith("PYTEST_"):
-            del os.environ[name]
-    with _inside(folder, log):
-        code = pytest.main(["-p", "no:cacheprovider", "-x", *arguments])
-    raise SystemExit(int(code))
+    inside.enter(log)
+    raise SystemExit(inside.prove(folder, *arguments))

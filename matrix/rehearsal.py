@@ -1,0 +1,103 @@
+"""What libraries do at their first use, done once in the parent: each child would do it again.
+
+The parent builds, steps and saves the smallest project of each task, exports it before the first job with an export,
+and forgets its modules: what stays is in the libraries (tables, caches of shapes). No thread starts that a fork would
+lose.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import random
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from generator.rendering import Template, write
+from matrix import child
+from matrix.jobs import Job
+from matrix.space import ROOT
+
+TRACED = 11  # as export.py has it
+
+
+def fewer_digits() -> None:
+    """Sixteen of scikit-learn's digits, noughts and ones, read once: three steps an epoch, and soon told apart."""
+    datasets: Any = importlib.import_module("sklearn.datasets")
+    digits = datasets.load_digits()
+    chosen = (digits["target"] < 2).nonzero()[0][:16]
+    few = type(digits)(**digits | {name: digits[name][chosen] for name in ("data", "images", "target")})
+    datasets.load_digits, datasets.all_digits = lambda: few, lambda: digits
+
+
+def all_digits() -> None:
+    """In a child: the projects' own tests need them."""
+    datasets: Any = importlib.import_module("sklearn.datasets")
+    datasets.load_digits = datasets.all_digits
+
+
+def each_task(use: Callable[[Any, Any, Any], None]) -> None:
+    """Calls `use` with a model, a batch and the module model.py of the smallest project of each task.
+
+    This repository's own template, whichever is tested: a broken one must break in a child.
+    """
+    template, here = Template(ROOT), Path.cwd()
+    for task in template.questions["task"]["choices"].values():
+        job = Job({"task": task, "techniques": []})
+        with tempfile.TemporaryDirectory() as scratch:
+            write(template.render(job.choice), Path(scratch))
+            text = child.write_text(Path(scratch, "text.txt"))
+            sys.path.insert(0, scratch)
+            os.chdir(scratch)
+            try:
+                config, data, module = (importlib.import_module(name) for name in ("config", "data", "model"))
+                given = config.parse(child.arguments(job, text))
+                source = data.load(given.data, given.seed, torch.device("cpu"))[0]
+                use(module.build_model(source.info), source.fetch(torch.arange(given.batch_size), 0), module)
+            finally:
+                os.chdir(here)
+                sys.path.remove(scratch)
+                for name, loaded in list(sys.modules.items()):
+                    if str(getattr(loaded, "__file__", "")).startswith(scratch):
+                        del sys.modules[name]
+
+
+def train(model: Any, batch: Any, module: Any) -> None:
+    scaler = torch.amp.GradScaler("cpu")
+    optimizer = torch.optim.AdamW(model.named_parameters(), fused=True)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    for dtype in (None, torch.bfloat16, torch.float16):
+        with torch.autocast("cpu", dtype, enabled=dtype is not None):
+            total = module.loss(model, batch)
+        total.backward(gradient=scaler.scale(total.new_ones(())))
+        torch.nn.utils.get_total_norm([parameter.grad for parameter in model.parameters()])
+        scaler.step(optimizer)
+        scaler.update()
+        schedule.step()
+    file = io.BytesIO()
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "python": random.getstate()}, file)
+    file.seek(0)
+    model.load_state_dict(torch.load(file, weights_only=True)["model"])
+
+
+def export(model: Any, batch: Any, module: Any) -> None:
+    model.eval()
+    example = tuple(x[torch.arange(TRACED) % len(x)] for x in module.example_input(batch))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        jit: Any = torch.jit
+        jit.trace(model, example, check_trace=False)
+    batch = torch.export.Dim("batch", min=1)
+    program = torch.export.export(model, example, dynamic_shapes=tuple({0: batch} for _ in example))
+    torch.onnx.export(program, dynamo=True, dynamic_shapes=({0: "batch"},), verbose=False)
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    torch.export.load(file).module()
