@@ -72,7 +72,6 @@ def each_task(use: Callable[[Any, Any, Any], None]) -> None:
 def train(model: Any, batch: Any, module: Any) -> None:
     scaler = torch.amp.GradScaler("cpu")
     optimizer = torch.optim.AdamW(model.named_parameters(), fused=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
     for dtype in (None, torch.bfloat16, torch.float16):
         with torch.autocast("cpu", dtype, enabled=dtype is not None):
             total = module.loss(model, batch)
@@ -80,7 +79,6 @@ def train(model: Any, batch: Any, module: Any) -> None:
         torch.nn.utils.get_total_norm([parameter.grad for parameter in model.parameters()])
         scaler.step(optimizer)
         scaler.update()
-        schedule.step()
     file = io.BytesIO()
     torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "python": random.getstate()}, file)
     file.seek(0)
