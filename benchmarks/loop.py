@@ -150,7 +150,7 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def main(trainings: int = 3) -> dict[str, list[Row]]:
+def main(trainings: int = 4) -> dict[str, list[Row]]:
     results = {}
     for title, work in WORKS.items():
         results[title] = measure(work, list(CONTESTANTS), trainings)

@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-
 CPU = torch.device("cpu")
 
 
@@ -31,9 +30,10 @@ def split(batch: Any, sizes: list[int]) -> Iterator[Any]:
     if isinstance(batch, Tensor):
         return iter(batch.split(sizes))
     if isinstance(batch, dict):
-        return (dict(zip(batch, parts, strict=True)) for parts in zip(*(split(part, sizes) for part in batch.values())))
-    parts = zip(*(split(part, sizes) for part in batch), strict=True)
-    return map(type(batch)._make if hasattr(batch, "_fields") else type(batch), parts)
+        columns = zip(*(split(part, sizes) for part in batch.values()), strict=True)
+        return (dict(zip(batch, parts, strict=True)) for parts in columns)
+    columns = zip(*(split(part, sizes) for part in batch), strict=True)
+    return map(type(batch)._make if hasattr(batch, "_fields") else type(batch), columns)
 
 
 def to_device(batch: Any, device: torch.device) -> Any:
@@ -49,9 +49,10 @@ def at_least_one(items: int | Tensor) -> int | Tensor:
     return items.clamp(min=1) if isinstance(items, Tensor) else max(items, 1)
 
 
-def numbers(values: Sequence[int | Tensor]) -> list[float]:
-    """The values as Python's numbers; those on a device are read in one go."""
-    return torch.stack(values).tolist() if isinstance(values[0], Tensor) else values
+def numbers(values: Sequence[int | Tensor]) -> Sequence[float]:
+    """The values as Python's numbers; tensors are read in one go."""
+    plain = [value for value in values if not isinstance(value, Tensor)]
+    return plain if len(plain) == len(values) else torch.stack(values).tolist()
 
 
 def peak_memory(device: torch.device) -> int | None:
