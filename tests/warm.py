@@ -86,7 +86,11 @@ def begin(
 
 def end(process: ForkServerProcess, log: Path, timeout: float) -> tuple[int, str]:
     """Exit code and output; a process that runs on is killed, and its code is -1."""
-    process.join(max(timeout, 0))
+    try:
+        process.join(max(timeout, 0))
+    except BaseException:  # Ctrl-C, which a child with a group of its own does not hear
+        inside.kill(process.pid)
+        raise
     if process.exitcode is None:
         inside.kill(process.pid)
         process.join()
