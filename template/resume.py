@@ -1,6 +1,5 @@
 """Going on with a run: where its newest whole checkpoint stands, and only as the computation that it was."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -118,20 +117,3 @@ def newest(run_dir: Path) -> dict[str, Any]:
             print(f"{problems[0][0].upper()}{problems[0][1:]}: going on from {name}.")
         return content
     raise SystemExit(f"Nothing to resume in {run_dir}: {'; '.join(problems)}.")
-
-
-def keep_rows(path: Path, step: int) -> None:
-    """Drops the rows after `step`, and a half-written last one: the run is about to write them again."""
-    if not path.exists():
-        return
-    kept = []
-    for line in path.read_text().splitlines():
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if row["step"] <= step:
-            kept.append(line + "\n")
-    unfinished = path.with_name(".metrics.unfinished")
-    unfinished.write_text("".join(kept))
-    unfinished.replace(path)

@@ -414,7 +414,7 @@ MUTANTS = [
     ),
     Mutant(
         "rows after the checkpoint stay",
-        "resume.py",
+        "rows.py",
         '        if row["step"] <= step:\n',
         "        if True:\n",
         "resume",
@@ -463,8 +463,8 @@ MUTANTS = [
     Mutant(
         "a checkpoint is before its rows",
         "log.py",
-        "        self.flush()\n        self.write()\n",
-        "        self.flush()\n",
+        "        self.rows.write()\n        yield\n",
+        "        yield\n",
         "resume",
         **PLAIN,
     ),

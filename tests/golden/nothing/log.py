@@ -1,12 +1,11 @@
-"""The log of a run: metrics.jsonl (strict JSON, one row per logged step), a progress bar, a line per evaluation."""
+"""The log of a run: its rows, a progress bar, a line per evaluation."""
 
-import json
 import math
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from tqdm import tqdm
 
 from checkpoint import Progress
 from device import numbers, peak_memory
-from resume import keep_rows
+from rows import Rows
 
 
 class Log:
@@ -33,11 +32,8 @@ class Log:
         self.pending: list[tuple[int, list[Tensor], Tensor, int | Tensor, Tensor]] = []
         self.last: dict[str, Any] = {}
         self.first_step = progress.step
-        self.since = self.began = self.written = time.perf_counter()
-        self.rows: list[dict[str, Any]] = []
-        path = run_dir / "metrics.jsonl"
-        keep_rows(path, progress.step)
-        self.file = path.open("a")
+        self.since = self.began = time.perf_counter()
+        self.rows = Rows(run_dir / "metrics.jsonl", progress.step)
         self.bar = tqdm(
             total=progress.total_steps, initial=progress.step, unit="step", disable=not sys.stderr.isatty(), leave=False
         )
@@ -77,21 +73,7 @@ class Log:
 
     def add(self, row: dict[str, Any]) -> None:
         """Adds a row of metrics.jsonl."""
-        self.rows.append(row)
-        # To write costs more than all else that is done for a row.
-        if time.perf_counter() - self.written > 1:
-            self.write()
-
-    def write(self) -> None:
-        """Writes the rows: once a second, and before a checkpoint, from which on a resumed run adds them again."""
-        rows, self.rows, self.written = self.rows, [], time.perf_counter()
-        if not rows:
-            return
-        try:
-            self.file.writelines(map(line, rows))
-            self.file.flush()
-        except OSError as error:
-            raise SystemExit(f"Cannot write {self.file.name}: {error.strerror}. The checkpoints are whole.") from None
+        self.rows.add(row)
 
     def training(self, row: dict[str, Any]) -> None:
         """Adds the row of a training step and moves the bar."""
@@ -106,7 +88,7 @@ class Log:
     def paused(self) -> Iterator[None]:
         """Around an evaluation or a checkpoint, whose time is no part of samples_per_second."""
         self.flush()
-        self.write()
+        self.rows.write()
         yield
         self.since = time.perf_counter()
 
@@ -148,16 +130,7 @@ class Log:
 
     def close(self) -> None:
         self.bar.close()
-        # Rows are left where an error ends the run, and it is that error that has to be told.
-        with suppress(OSError):
-            self.file.writelines(map(line, self.rows))
-            self.file.close()
-
-
-def line(row: dict[str, Any]) -> str:
-    """The row as strict JSON: a number that is not finite becomes null, which every reader takes."""
-    finite = {name: None for name, value in row.items() if isinstance(value, float) and not math.isfinite(value)}
-    return json.dumps(row | finite, allow_nan=False) + "\n"
+        self.rows.close()
 
 
 def stop_at(step: int, parts: list[Tensor], loss_sum: float) -> None:
