@@ -77,7 +77,7 @@ PLANTED: dict[str, tuple[str, str, str, str, str]] = {
         "README.md", "two empty lines",
     ),
     "a format that ruff would change": (
-        "log.py", "        self.samples += sum(", "        self.samples  += sum(", "log.py", "ruff format would change",
+        "log.py", "        samples = sum(", "        samples  = sum(", "log.py", "ruff format would change",
     ),
     "a delimiter that is left": (
         "curves.py", '"""Writes curves.png', """\"\"\"Writes {{ '{{ slug }}' }} curves.png""",
