@@ -114,7 +114,7 @@ def backward(run: Run, micro: MicroBatch, seed: Tensor) -> Tensor:
 
 
 def update(run: Run) -> Tensor:
-    """Applies the gradient; returns its norm before clipping, 0-dim, on the device."""
+    """Applies the gradient and counts the step; returns the gradient's norm before clipping, 0-dim, on the device."""
     # {% if amp %}
     # Once per optimizer step, and before anything looks at the gradient.
     run.scaler.unscale_(run.optimizer)
@@ -141,6 +141,7 @@ def update(run: Run) -> Tensor:
     # {% else %}
     run.optimizer.step()
     # {% endif %}
+    run.progress.next_step()
     return norm
 
 
@@ -311,7 +312,6 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             for micro in train_loader.epoch(progress.epoch, progress.epoch_step):
                 result = step(run, micro)
                 # {% endif %}
-                progress.next_step()
                 # {% if accumulation %}
                 log.step([micro.ids for micro in window], *result)
                 # {% else %}

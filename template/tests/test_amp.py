@@ -31,12 +31,10 @@ def float32() -> None:
 
 def one_step(run: Run, micro: Callable[[int, int], MicroBatch]) -> float:
     # {% if accumulation %}
-    norm = train.step(run, [micro(0, 5), micro(5, 8)])[2]
+    return float(train.step(run, [micro(0, 5), micro(5, 8)])[2])
     # {% else %}
-    norm = train.step(run, micro(0, 8))[2]
+    return float(train.step(run, micro(0, 8))[2])
     # {% endif %}
-    run.progress.next_step()
-    return float(norm)
 
 
 def applied_step(run: Run, micro: Callable[[int, int], MicroBatch]) -> float:

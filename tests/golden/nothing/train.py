@@ -32,10 +32,11 @@ def backward(run: Run, micro: MicroBatch, seed: Tensor) -> Tensor:
 
 
 def update(run: Run) -> Tensor:
-    """Applies the gradient; returns its norm before clipping, 0-dim, on the device."""
+    """Applies the gradient and counts the step; returns the gradient's norm before clipping, 0-dim, on the device."""
     parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
     norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None])
     run.optimizer.step()
+    run.progress.next_step()
     return norm
 
 
@@ -99,7 +100,6 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
                 progress.next_epoch()
             for micro in train_loader.epoch(progress.epoch, progress.epoch_step):
                 result = step(run, micro)
-                progress.next_step()
                 log.step([micro.ids], *result)
                 if log.due():
                     log.training(log.flush() | learning_rates(run.optimizer))

@@ -35,7 +35,7 @@ def backward(run: Run, micro: MicroBatch, seed: Tensor) -> Tensor:
 
 
 def update(run: Run) -> Tensor:
-    """Applies the gradient; returns its norm before clipping, 0-dim, on the device."""
+    """Applies the gradient and counts the step; returns the gradient's norm before clipping, 0-dim, on the device."""
     # Once per optimizer step, and before anything looks at the gradient.
     run.scaler.unscale_(run.optimizer)
     parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
@@ -46,6 +46,7 @@ def update(run: Run) -> Tensor:
     run.scaler.update()
     # The scale falls where fp16 overflowed and the optimizer skipped the step: then the schedule skips it too.
     run.progress.skipped += run.scaler.get_scale() < scale
+    run.progress.next_step()
     return norm
 
 
@@ -113,7 +114,6 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             skip = progress.epoch_step * config.accumulation.steps
             for window in windows(train_loader.epoch(progress.epoch, skip), config.accumulation.steps):
                 result = step(run, window)
-                progress.next_step()
                 log.step([micro.ids for micro in window], *result)
                 if log.due():
                     log.training(log.flush() | learning_rates(run.optimizer))
