@@ -155,8 +155,8 @@ OUTCOMES = {
         "    for p in parameters:\n        p.data.zero_()\n    return norm\n", "the loss does not fall"),
     "a warning": ("train.py", "    stop, stopped = StopSignal(), 0\n", "    import warnings\n"
         "    warnings.warn('odd')\n    stop, stopped = StopSignal(), 0\n", "a warning"),
-    "a number that is no JSON": ("rows.py", "json.dumps(row | finite, allow_nan=False)", "json.dumps(row | {'x': math.nan})",
-        "which is not JSON"),
+    "a number that is no JSON": ("rows.py", "json.dumps(row | finite, allow_nan=False)",
+        "json.dumps(row | {'x': math.nan})", "which is not JSON"),
     "a checkpoint that is not kept": ("checkpoint.py", 'path.replace(path.with_name("previous.pt"))', "path.unlink()",
         "checkpoints/ holds"),
 }  # fmt: skip
