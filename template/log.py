@@ -173,7 +173,10 @@ class Log:
         numbers = "  ".join(f"{name} {value:.4f}" for name, value in row.items() if isinstance(value, float))
         text = f"epoch {row['epoch'] + 1:>3}  step {row['step']:>6}  {numbers}"
         # At once, also where the output is a file.
-        print(text, flush=True) if self.bar.disable else self.bar.write(text)
+        if self.bar.disable:
+            print(text, flush=True)
+        else:
+            self.bar.write(text)
 
     def summary(self, stopped: int) -> None:
         """Draws the curves and prints what the run reached and what to do next."""

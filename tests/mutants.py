@@ -566,8 +566,8 @@ MUTANTS = [
     Mutant(
         "a short run is not told",
         "profiling.py",
-        "        if self.steps < needed:\n",
-        "        if False:\n",
+        "        if nothing:\n            print(",
+        "        if False:\n            print(",
         "profiling",
         **PROFILER,
     ),

@@ -5,6 +5,7 @@ memory.pickle (cuda only) opens in https://pytorch.org/memory_viz.
 """
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,10 +74,14 @@ class Profiler:
         if self.profile is None:
             return
         ending, self.profile = self.profile, None
+        needed = self.config.wait + self.config.warmup + 1
+        # Torch records since the step before: worth writing if that is where the run crashed, and else of no step.
+        nothing = self.steps < needed and sys.exc_info()[0] is None
+        if nothing:
+            ending.on_trace_ready = None
         ending.stop()
         self.record_memory(False)
-        needed = self.config.wait + self.config.warmup + 1
-        if self.steps < needed:
+        if nothing:
             print(f"Nothing is profiled in {self.steps} steps, it takes {needed}: lower --profiler.wait.")
 
     def record_memory(self, on: bool) -> None:

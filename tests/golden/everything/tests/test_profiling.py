@@ -33,6 +33,7 @@ def test_run_leaves_a_trace_or_a_sentence(
     output = "".join(capfd.readouterr())
     if steps < 3:
         assert f"Nothing is profiled in {steps} steps, it takes 3: lower --profiler.wait." in output
+        assert not (tmp_path / "profile").exists()
         return
     names = events(tmp_path)
     assert any(name.startswith("aten::") for name in names), "the trace names no operator"
@@ -53,7 +54,7 @@ def test_nothing_is_begun_after_the_last_recorded_step(tmp_path: Path, monkeypat
     assert len(begun) == 1, "with nothing to wait for, torch's schedule begins anew"
 
 
-def test_crash_leaves_what_was_recorded(tmp_path: Path) -> None:
+def test_crash_leaves_what_was_recorded(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     profiler = Profiler(SHORT, tmp_path, CPU)
     with pytest.raises(ZeroDivisionError):
         try:
@@ -65,6 +66,7 @@ def test_crash_leaves_what_was_recorded(tmp_path: Path) -> None:
         finally:
             profiler.stop()
     assert "aten::dot" in events(tmp_path)
+    assert "Nothing is profiled" not in capfd.readouterr().out
 
 
 def test_stop_is_final(tmp_path: Path) -> None:
