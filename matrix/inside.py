@@ -7,7 +7,6 @@ import importlib
 import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -66,8 +65,11 @@ def kill(pid: int) -> None:
 
 def descendants(pid: int) -> list[int]:
     """The processes that a process has started, and those that they have."""
-    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    pairs = [tuple(map(int, line.split())) for line in listed.splitlines()]
+    pairs = []
+    # Not by ps, which small systems lack. Where there is no /proc the group alone is killed.
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended since
+            pairs.append((int(path.parent.name), int(path.read_text().rpartition(")")[2].split()[1])))
     found = [pid]
     for parent in found:
         found += [child for child, its_parent in pairs if its_parent == parent]
