@@ -101,7 +101,7 @@ def second_release(folder: Path) -> None:
     replace_everywhere(template, r"\bfrom clipping\b", "from limits")
     replace(folder / "copier.yml", "'/clipping.py'", "'/limits.py'")
     (template / "predict.py").unlink()
-    replace(template / "train.py", '"""Applies the gradient;', '"""Applies the gradient once;')
+    replace(template / "train.py", '"""Applies the gradient and', '"""Applies the gradient once and')
     replace(template / "checkpoint.py", "import torch\n", "import torch  # the only framework\n")
     for path in template.glob("*.py"):
         text = path.read_text(encoding="utf-8")
