@@ -44,13 +44,11 @@ def to_device(batch: Any, device: torch.device) -> Any:
     return tree_map(lambda tensor: tensor.to(device, non_blocking=tensor.is_pinned()), batch)
 
 
-# {% if not ddp %}
 def at_least_one(items: int | Tensor) -> int | Tensor:
     """The number to divide a loss by that may have no items; no wait for a device that holds it."""
     return items.clamp(min=1) if isinstance(items, Tensor) else max(items, 1)
 
 
-# {% endif %}
 def numbers(values: Sequence[int | Tensor]) -> Sequence[float]:
     """The values as Python's numbers; tensors are read in one go."""
     plain = [value for value in values if not isinstance(value, Tensor)]

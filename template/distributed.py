@@ -27,6 +27,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from device import at_least_one
+
 
 @dataclass(frozen=True)
 class DdpConfig:
@@ -140,13 +142,15 @@ def check_equal(value: Any, what: str) -> None:
         raise SystemExit(f"The ranks disagree about {what}: start every process with the same arguments and code.")
 
 
-def total(items: int | Tensor, device: torch.device) -> Tensor:
-    """The number of items over all ranks; a 0-dim tensor that stays on the device, 1 at least."""
+def total(items: int | Tensor, device: torch.device) -> int | Tensor:
+    """The number of items over all ranks, 1 at least; of several it is a 0-dim tensor that stays on the device."""
+    if not dist.is_initialized():
+        return at_least_one(items)
     if isinstance(items, Tensor) and items.device.type == "cpu":
         items = int(items)
     # torch.full fills on the device; the copy of a tensor would be waited for.
     own = items if isinstance(items, Tensor) else torch.full((), items, device=device)
-    return all_reduce(own).clamp(min=1)
+    return at_least_one(all_reduce(own))
 
 
 def add_up(stopped: bool, sums: dict[str, tuple[float, int]]) -> tuple[bool, dict[str, tuple[float, int]]]:

@@ -105,12 +105,11 @@ def backward(run: Run, micro: MicroBatch, seed: Tensor) -> Tensor:
     total = loss(model, batch)
     # {% endif %}
     # {% if ddp %}
-    total.backward(gradient=micro.weight * seed)
-    return micro.weight * total.detach()
-    # {% else %}
+    if not micro.weight:  # a repeated one, with which this rank takes part in the sum of gradients
+        total = 0 * total
+    # {% endif %}
     total.backward(gradient=seed)
     return total.detach()
-    # {% endif %}
 
 
 def update(run: Run) -> Tensor:
@@ -162,10 +161,11 @@ def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, int | Tensor, Tens
     items = at_least_one(sum(count(micro.batch) for micro in window))
     # {% endif %}
     # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
-    seed = torch.ones((), device=run.device) / items
     # {% if ddp %}
     # DDP averages over the ranks, which world_size makes a sum again.
-    seed *= distributed.world_size()
+    seed = torch.full((), distributed.world_size(), device=run.device) / items
+    # {% else %}
+    seed = torch.ones((), device=run.device) / items
     # {% endif %}
     # {% if amp %}
     # Scaling the seed and not the sum: the scaled sum would overflow fp16.
@@ -180,7 +180,7 @@ def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, int | Tensor, Tens
     # {% else %}
     losses = [backward(run, micro, seed) for micro in window]
     # {% endif %}
-    return torch.stack(losses).sum(), items, update(run)
+    return sum(losses[1:], losses[0]), items, update(run)
 
 
 # {% else %}
@@ -200,10 +200,11 @@ def step(run: Run, micro: MicroBatch) -> tuple[Tensor, int | Tensor, Tensor]:
     items = at_least_one(count(micro.batch))
     # {% endif %}
     # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
-    seed = torch.ones((), device=run.device) / items
     # {% if ddp %}
     # DDP averages over the ranks, which world_size makes a sum again.
-    seed *= distributed.world_size()
+    seed = torch.full((), distributed.world_size(), device=run.device) / items
+    # {% else %}
+    seed = torch.ones((), device=run.device) / items
     # {% endif %}
     # {% if amp %}
     # Scaling the seed and not the sum: the scaled sum would overflow fp16.

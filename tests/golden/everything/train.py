@@ -38,8 +38,10 @@ def backward(run: Run, micro: MicroBatch, seed: Tensor) -> Tensor:
     model = run.replica
     with torch.autocast(run.device.type, run.dtype, enabled=run.dtype is not None):
         total = loss(model, batch)
-    total.backward(gradient=micro.weight * seed)
-    return micro.weight * total.detach()
+    if not micro.weight:  # a repeated one, with which this rank takes part in the sum of gradients
+        total = 0 * total
+    total.backward(gradient=seed)
+    return total.detach()
 
 
 def update(run: Run) -> Tensor:
@@ -66,9 +68,8 @@ def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, int | Tensor, Tens
     run.optimizer.zero_grad()
     items = distributed.total(sum(micro.weight * count(micro.batch) for micro in window), run.device)
     # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
-    seed = torch.ones((), device=run.device) / items
     # DDP averages over the ranks, which world_size makes a sum again.
-    seed *= distributed.world_size()
+    seed = torch.full((), distributed.world_size(), device=run.device) / items
     # Scaling the seed and not the sum: the scaled sum would overflow fp16.
     seed = run.scaler.scale(seed)
     losses = []
@@ -76,7 +77,7 @@ def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, int | Tensor, Tens
         with distributed.no_sync(run.replica):
             losses.append(backward(run, micro, seed))
     losses.append(backward(run, window[-1], seed))
-    return torch.stack(losses).sum(), items, update(run)
+    return sum(losses[1:], losses[0]), items, update(run)
 
 
 def train(config: Config, run_dir: Path, device: torch.device) -> int:
