@@ -95,8 +95,7 @@ def measure(work: Work, names: list[str], trainings: int) -> list[Row]:
         ended = found[name]
         pairs = list(zip(best.epochs, ended.epochs, strict=True))
         difference = max(abs(a - b) for a, b in zip(best.parameters, ended.parameters, strict=True))
-        # In bf16 a sum that is divided in another place rounds another way.
-        if ended.steps != best.steps or not difference < (1e-4 if work.bf16 else 1e-6):
+        if ended.steps != best.steps or not difference < work.tolerance:
             raise ValueError(f"{name} makes {ended.steps} steps and ends {difference:.1e} from the best loop")
         rows.append(
             Row(
@@ -156,9 +155,13 @@ def table(rows: list[Row]) -> str:
 def main(trainings: int = 4) -> dict[str, list[Row]]:
     results = {}
     for title, work in WORKS.items():
-        results[title] = measure(work, list(CONTESTANTS), trainings)
+        # Most CPUs emulate bf16 in convolutions: a batch takes a hundred times as long, and the libraries' share of it
+        # is nothing.
+        slow = work.bf16 and work.model == "network"
+        results[title] = measure(work, list(CONTESTANTS)[: 4 if slow else None], trainings)
         # By themselves and five times as often: these two differ by hundredths.
-        results[title][1] = measure(work, ["best", "ours"], 5 * trainings)[1]
+        if not slow:
+            results[title][1] = measure(work, ["best", "ours"], 5 * trainings)[1]
         print(f"\n### {title}\n\n{table(results[title])}", flush=True)
     return results
 

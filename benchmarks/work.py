@@ -31,6 +31,15 @@ class Work:
         """Optimizer steps of the whole training."""
         return self.epochs * BATCHES // self.accumulation
 
+    @property
+    def tolerance(self) -> float:
+        """What rounding makes of equal work: the most that two final parameters may differ by.
+
+        bf16 rounds another way where a sum is divided in another place, and AdamW divides the network's smallest
+        gradients, which are rounding themselves, by their own size. Without the weight decay it would be 3e-2.
+        """
+        return 1e-4 if self.bf16 or self.model == "network" else 1e-6
+
     def factor(self, step: int) -> float:
         """The share of LR with which optimizer step `step` is made; beyond the last one it stays at the end."""
         down = min(step / max(self.steps - 1, 1), 1.0)

@@ -39,7 +39,7 @@ def train(work: w.Work) -> w.Outcome:
                 group["lr"] = w.LR * work.factor(step)
                 optimizer.step()
                 step += 1
-                pending.append((losses[0] if len(losses) == 1 else torch.stack(losses).sum(), norm))
+                pending.append((sum(losses[1:], losses[0]), norm))
                 if step % 10 == 0:
                     epoch_loss += read(pending)
         epoch_loss += read(pending)
