@@ -43,6 +43,7 @@ def draw(results: dict[str, list[loop.Row]]) -> None:
         medians = [loop.quartiles(row.ratios)[1] for row in rows][::-1]
         colours = ["#4269d0" if "generated" in name else "#b8b8b8" for name in names]
         axes.barh(names, medians, color=colours)
+        axes.set_ylim(len(names) - len(loop.CONTESTANTS) - 0.6, len(names) - 0.4)
         axes.axvline(1, color="#888888", linewidth=0.8)
         axes.set_title(title, loc="left", fontsize=10)
         axes.tick_params(labelsize=7)
