@@ -18,7 +18,7 @@ CASES: dict[str, tuple[str, list[str], str]] = {
     "amp, fp16 on the CPU": ("amp", ["--amp.dtype", "fp16"], "casts, unscaling, and reading whether it overflowed"),
     "accumulation, 1": ("accumulation", [], "a list of one micro-batch, and the sum of its losses"),
     "param_groups": ("param_groups", [], "one more kernel per group, one more rate to set"),
-    "ddp, one process": ("ddp", [], "no wrapper: only the questions for the number of ranks"),
+    "ddp, one process": ("ddp", [], "no wrapper: ids dealt out to one rank, and whether all ranks go on"),
     "compile, off": ("compile", [], "nothing in a step"),
     "profiler, off": ("profiler", ["--profiler.active", "0"], "one comparison"),
     "profiler, five of 400 steps": ("profiler", ["--profiler.active", "5"], "the recorded steps and their trace"),
