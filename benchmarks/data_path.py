@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from benchmarks.contestants.ours import ROOT
-from generator.rendering import Template, write
+from tricks.template.rendering import Template, write
 
 # CPU seconds of an epoch in memory, and the memory of the process, for SCALE times 1280 samples.
 IN_MEMORY = """

@@ -30,7 +30,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
 
 
 def write_projects(folder: Path) -> None:
-    from generator.rendering import Template, write
+    from tricks.template.rendering import Template, write
 
     root = Path(__file__).resolve().parents[1]
     for name, (techniques, _) in CASES.items():

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.contestants.ours import ROOT
-from generator.rendering import Template, write
+from tricks.template.rendering import Template, write
 
 # Ends the process at its first optimizer step with the seconds of CPU and wall time since its start.
 FIRST_STEP = """

@@ -9,8 +9,8 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
 from benchmarks.contestants.ours import ROOT
-from generator.rendering import Template
 from tests.choices import drawn
+from tricks.template.rendering import Template
 
 COMMANDS = {
     "copier copy --defaults": [
@@ -24,10 +24,10 @@ COMMANDS = {
         str(ROOT),
         "{new}",
     ],
-    "tricks new --defaults": ["-m", "generator", "new", "{new}", "--defaults"],
-    "tricks show": ["-m", "generator", "show", "train.py"],
-    "tricks list": ["-m", "generator", "list"],
-    "tricks --help": ["-m", "generator", "--help"],
+    "tricks new --defaults": ["-m", "tricks", "new", "{new}", "--defaults"],
+    "tricks show": ["-m", "tricks", "show", "train.py"],
+    "tricks list": ["-m", "tricks", "list"],
+    "tricks --help": ["-m", "tricks", "--help"],
 }
 
 

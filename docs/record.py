@@ -48,8 +48,8 @@ INK, MARKED, GROUND, BUTTONS = "#d3d7df", "#3b4252", "#1d2027", "#4c566a"
 def record(folder: str) -> list[tuple[str, float]]:
     """Pictures, and for how many seconds each is shown. The folder holds a clone of the repository."""
     env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
-    env |= {"PATH": f"{Path(sys.executable).parent}:{env['PATH']}", "PYTHONPATH": f"{folder}/clone"}
-    env |= {"BASH_FUNC_tricks%%": '() { python -m generator "$@"; }', "PS1": r"\[\e[38;5;114m\]$\[\e[m\] "}
+    env |= {"PATH": f"{Path(sys.executable).parent}:{env['PATH']}", "PYTHONPATH": f"{folder}/clone/generator"}
+    env |= {"BASH_FUNC_tricks%%": '() { python -m tricks "$@"; }', "PS1": r"\[\e[38;5;114m\]$\[\e[m\] "}
     env |= {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", "HISTFILE": "/dev/null", "CUDA_VISIBLE_DEVICES": ""}
     screen, size = pyte.Screen(COLUMNS, 200), (200, COLUMNS)
     shell = pexpect.spawn("bash --norc --noprofile", [], 300, cwd=folder, env=env, encoding="utf-8", dimensions=size)
@@ -112,7 +112,7 @@ text {{ font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["git", "clone", "--quiet", ROOT, f"{folder}/clone"], check=True)
+        subprocess.run(["git", "clone", "--quiet", ROOT, f"{folder}/clone/generator"], check=True)
         svg = animation(record(folder))
     assert not any(str(path) in svg for path in (folder, ROOT, sys.prefix)), "a path of this machine is shown"
     (ROOT / "docs/demo.svg").write_text(svg, encoding="utf-8")

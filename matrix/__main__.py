@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from generator.rendering import Template
 from matrix.space import ROOT, Space, TooManyError
+from tricks.template.rendering import Template
 
 SAID = (
     "Patched out in warm children, and run in the cold sample: curves.png, real compilation, AOTInductor's compiler, "

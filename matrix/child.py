@@ -21,9 +21,9 @@ from typing import Any
 
 import torch
 
-from generator.rendering import write
 from matrix import codes, inside
 from matrix.jobs import Job, Project
+from tricks.template.rendering import write
 
 STEPS, EVERY, STOP_AT = 4, 2, 1
 RANKS = 2

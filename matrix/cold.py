@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from generator.rendering import write
 from matrix import child
 from matrix.jobs import Job, Project
+from tricks.template.rendering import write
 
 
 def run(job: Job, project: Project, folder: Path, text: Path) -> None:

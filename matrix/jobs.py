@@ -12,8 +12,8 @@ from pathlib import Path
 
 import torch
 
-from generator.rendering import Template
 from matrix.space import Choice, Space
+from tricks.template.rendering import Template
 
 Project = dict[Path, str]  # the texts of a rendered project
 PACKAGE = Path(__file__).resolve().parent

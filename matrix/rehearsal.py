@@ -20,10 +20,10 @@ from typing import Any
 
 import torch
 
-from generator.rendering import Template, write
 from matrix import child
 from matrix.jobs import Job
 from matrix.space import ROOT
+from tricks.template.rendering import Template, write
 
 TRACED = 11  # as export.py has it
 

@@ -19,7 +19,7 @@ from typing import Any
 import jinja2
 from jinja2 import meta, nodes
 
-from generator.rendering import GIVEN, Template
+from tricks.template.rendering import GIVEN, Template
 
 ROOT = Path(__file__).resolve().parent.parent
 # Assignments of one group, and value combinations of one file, that are walked through.

@@ -7,12 +7,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from generator.rendering import write
 from matrix import device
 from matrix.jobs import amp_dtypes
 from matrix.plans import headline
 from matrix.samples import alone, nothing
 from matrix.space import Choice, Space
+from tricks.template.rendering import write
 
 
 def write_trees(space: Space, folder: Path) -> int:

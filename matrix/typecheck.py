@@ -14,9 +14,9 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from generator.rendering import write
 from matrix.space import Choice, Space
 from matrix.texts import Fault
+from tricks.template.rendering import write
 
 CONFIG = """\
 search-path = [".", "tests"]

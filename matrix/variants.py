@@ -15,8 +15,8 @@ import jinja2
 from jinja2 import meta, nodes
 from pathspec import PathSpec
 
-from generator.rendering import GIVEN
 from matrix.space import Space, TooManyError
+from tricks.template.rendering import GIVEN
 
 MOST = 2**13  # variants of a file
 Values = dict[str, Any]

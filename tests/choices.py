@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from generator.rendering import Template
 from matrix import samples
 from matrix.space import Space
+from tricks.template.rendering import Template
 
 ROOT = Path(__file__).resolve().parent.parent
 SPACE = Space(Template(ROOT))

@@ -13,8 +13,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from generator import __version__, cli, source
-from generator.rendering import Template, write
+from tricks import __version__
+from tricks.cli import main as cli
+from tricks.template import source
+from tricks.template.rendering import Template, write
 
 ROOT = Path(__file__).resolve().parent.parent
 TAG = f"v{__version__}"
@@ -97,10 +99,15 @@ def no_user_settings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyte
 
 @pytest.fixture
 def environment() -> Callable[..., dict[str, str]]:
-    """Environment in which `python -m generator` runs the package of a folder."""
+    """Environment in which `python -m tricks` runs the package of a checkout, or of a site folder."""
 
     def make(folder: Path, **more: str) -> dict[str, str]:
-        return dict(os.environ, PYTHONPATH=str(folder), PYTHONDONTWRITEBYTECODE="1", **more)
+        return dict(
+            os.environ,
+            PYTHONPATH=os.pathsep.join([str(folder / "generator"), str(folder)]),
+            PYTHONDONTWRITEBYTECODE="1",
+            **more,
+        )
 
     return make
 

@@ -16,10 +16,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from generator.merging import Merged, merge, templates_renames
-from generator.objects import Entry, Files, Store
-from generator.rendering import Template
 from tests.choices import CHOICES, PRESETS, QUESTIONS
+from tricks.project.merge import Merged, merge, templates_renames
+from tricks.project.objects import Entry, Files, Store
+from tricks.template.rendering import Template
 
 ANSWERS = ".copier-answers.yml"
 TAG = re.compile(r"§(\d+)§")

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from generator.rendering import Template, write
 from tests import warm
 from tests.choices import ROOT
+from tricks.template.rendering import Template, write
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from generator.rendering import Template
 from tests.conftest import TAG, answers, commit, git, tree
+from tricks.template.rendering import Template
 
 Run = Callable[..., Any]
 Project = Callable[..., Path]
@@ -273,7 +273,7 @@ def test_a_change_that_cannot_be_written_leaves_everything_as_it_was(tricks: Run
 def test_a_change_that_was_killed_halfway_can_be_undone(
     tricks: Run, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from generator import applying
+    from tricks.project import write as applying
 
     folder = project()
     before = state(folder)

@@ -10,10 +10,11 @@ from typing import Any
 import pexpect
 import pytest
 
-from generator import existing, git
 from tests.conftest import commit
 from tests.test_change import Project, Run, insert, project, state
 from tests.test_prompts import answer, end
+from tricks import git
+from tricks.project import read as existing
 
 __all__ = ["project"]  # a fixture
 
@@ -156,7 +157,7 @@ def test_follow_up_questions_at_a_terminal(project: Project, checkout: Path, env
 
     def start(*arguments: str) -> pexpect.spawn:
         variables = environment(checkout, TERM="xterm", PROMPT_TOOLKIT_NO_CPR="1")
-        command = ["-m", "generator", *arguments]
+        command = ["-m", "tricks", *arguments]
         return pexpect.spawn(
             sys.executable, command, timeout=60, cwd=str(folder), env=variables, encoding="utf-8", dimensions=(40, 120)
         )

@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from generator import cli
-from generator.objects import Store
-from generator.rendering import Template
 from tests import histories, releases
 from tests.choices import CHOICES, TECHNIQUES
 from tests.conftest import TAG, commit, git, tree
 from tests.histories import Renderer, check_is_generated_plus_edits, check_nothing_lost, choices, edit, start, switch
+from tricks.cli import main as cli
+from tricks.project.objects import Store
+from tricks.template.rendering import Template
 
 HISTORIES = int(os.environ.get("HISTORIES", "40"))
 relaxed = settings(

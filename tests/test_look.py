@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from generator import doctor, looking, questions
-from generator.rendering import Template
 from tests.choices import PRESETS, TECHNIQUES
 from tests.conftest import ROOT
+from tricks.cli import doctor
+from tricks.template import explain as looking
+from tricks.template import questions
+from tricks.template.rendering import Template
 
 Run = Callable[..., Any]
 
@@ -77,7 +79,7 @@ def test_highlighting_only_at_a_terminal(checkout: Path, environment: Any) -> No
 
     child = pexpect.spawn(
         sys.executable,
-        ["-m", "generator", "show", "--preset", "minimal"],
+        ["-m", "tricks", "show", "--preset", "minimal"],
         timeout=60,
         env=environment(checkout, TERM="xterm-256color"),
         encoding="utf-8",
@@ -127,7 +129,7 @@ def test_doctor_without_torch_says_so(tricks: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize("argument", ["list", "--help"])
 def test_nothing_heavy_is_imported(checkout: Path, environment: Any, argument: str) -> None:
     code = (
-        "import json, sys; from generator.cli import app; "
+        "import json, sys; from tricks.cli.main import app; "
         f"app(['{argument}'], standalone_mode=False); print(json.dumps(list(sys.modules)))"
     )
     command = [sys.executable, "-c", code]
@@ -141,5 +143,5 @@ def test_completion_of_techniques(checkout: Path, environment: Any) -> None:
     for command, begun in words.items():
         variables = environment(checkout, _TRICKS_COMPLETE="complete_bash", COMP_WORDS=f"tricks {command} {begun}")
         variables["COMP_CWORD"] = "2"
-        done = subprocess.run([sys.executable, "-m", "generator"], env=variables, capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-m", "tricks"], env=variables, capture_output=True, text=True)
         assert done.stdout.split() == ["accumulation"], done.stderr

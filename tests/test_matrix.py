@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from generator.rendering import Template
 from matrix import plans
 from matrix.inside import descendants
 from matrix.jobs import Job, amp_dtypes, digest, parse
 from matrix.results import Results
 from matrix.space import Space
 from tests.choices import ROOT, SPACE
+from tricks.template.rendering import Template
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.rendering import Template
 from tests.choices import TECHNIQUES
 from tests.mutants import MUTANTS, Mutant, plant
+from tricks.template.rendering import Template
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -16,8 +16,9 @@ import pytest
 import yaml
 from jinja2 import Environment
 
-from generator import questions, training
 from tests.conftest import ROOT, TAG, answers, tree
+from tricks.project import train as training
+from tricks.template import questions
 
 Run = Callable[..., Any]
 Variables = Callable[..., dict[str, str]]
@@ -142,7 +143,7 @@ def test_completion(checkout: Path, environment: Variables) -> None:
     def complete(*words: str) -> list[str]:
         variables = environment(checkout, _TRICKS_COMPLETE="complete_bash", COMP_WORDS=" ".join(words))
         variables["COMP_CWORD"] = str(len(words) - 1)
-        command = [sys.executable, "-m", "generator"]
+        command = [sys.executable, "-m", "tricks"]
         return subprocess.run(command, env=variables, capture_output=True, text=True).stdout.split()
 
     assert complete("tricks", "new", "--preset", "m") == ["minimal", "multi_gpu"]

@@ -12,8 +12,8 @@ import copier
 import pytest
 import yaml
 
-from generator import questions
 from tests.conftest import ROOT, commit, copy_sources
+from tricks.template import questions
 
 KNOWN = questions.load(ROOT / "copier.yml")
 

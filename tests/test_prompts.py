@@ -24,7 +24,7 @@ def prompt(checkout: Path, tmp_path: Path, environment: Variables) -> Callable[.
 
     def start(*arguments: str) -> pexpect.spawn:
         variables = environment(checkout, TERM="xterm", PROMPT_TOOLKIT_NO_CPR="1")
-        command = ["-m", "generator", "new", "p", *arguments]
+        command = ["-m", "tricks", "new", "p", *arguments]
         return pexpect.spawn(
             sys.executable,
             command,
@@ -91,7 +91,7 @@ def test_no_terminal_is_one_sentence(checkout: Path, tmp_path: Path, environment
     """Also with a pipe that stays open, at which a prompt would wait for ever."""
     reading, writing = os.pipe()
     result = subprocess.run(
-        [sys.executable, "-m", "generator", "new", "p"],
+        [sys.executable, "-m", "tricks", "new", "p"],
         cwd=tmp_path,
         env=environment(checkout),
         stdin=reading,

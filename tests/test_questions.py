@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from generator import UserError, questions
 from tests.conftest import ROOT
+from tricks import UserError
+from tricks.template import questions
 
 KNOWN = questions.load(ROOT / "copier.yml")
 
@@ -134,8 +135,8 @@ def test_presets_and_hidden_questions_are_consistent() -> None:
 
 def test_looking_at_the_questions_imports_nothing_heavy() -> None:
     code = (
-        "import sys, generator.cli, generator.questions, generator.source\n"
-        "generator.cli.complete_preset('')\n"
+        "import sys, tricks.cli.main, tricks.template.questions, tricks.template.source\n"
+        "tricks.cli.main.complete_preset('')\n"
         "print(sorted({'torch', 'copier', 'jinja2', 'rich', 'pydantic'} & sys.modules.keys()))"
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from copier import run_copy
 
-from generator.rendering import Template, write
 from tests.choices import alone, drawn, presets
 from tests.conftest import tree
+from tricks.template.rendering import Template, write
 
 CHOICES: dict[str, dict[str, Any]] = alone() | presets() | drawn(8, seed=3)
 CHOICES["words"] = {

@@ -13,8 +13,8 @@ from typing import Any
 import copier
 import pytest
 
-from generator import source
 from tests.conftest import TAG, answers, commit, git
+from tricks.template import source
 
 Run = Callable[..., Any]
 Variables = Callable[..., dict[str, str]]
@@ -23,7 +23,7 @@ Variables = Callable[..., dict[str, str]]
 def test_dirty_checkout_is_named_and_left_out(own_checkout: Path, tmp_path: Path, environment: Variables) -> None:
     (own_checkout / "template/train.py").write_text("broken {{", encoding="utf-8")
     (own_checkout / "template/untracked.txt").touch()
-    command = [sys.executable, "-m", "generator", "new", "p", "--defaults"]
+    command = [sys.executable, "-m", "tricks", "new", "p", "--defaults"]
     result = subprocess.run(command, cwd=tmp_path, env=environment(own_checkout), capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert str(own_checkout) in result.stderr and "uncommitted changes in template/train.py" in result.stderr

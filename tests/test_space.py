@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.rendering import Template
 from matrix.arrays import covering_array, covers
 from matrix.space import Space
 from tests.choices import ROOT
+from tricks.template.rendering import Template
 
 # What varies in the smaller space.
 VARY = ("amp", "clipping", "clip", "scheduler", "export", "torch_export", "onnx", "task", "tracker")

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from generator.rendering import Template
 from matrix.rules import check_project, check_rules, words
 from matrix.space import Space, TooManyError
 from matrix.texts import check_texts
 from matrix.typecheck import check_types
 from matrix.variants import units
 from tests.choices import ROOT
+from tricks.template.rendering import Template
 
 VARY = ("amp", "accumulation", "scheduler", "schedule", "export", "onnx", "safetensors", "tracker", "debug")
 

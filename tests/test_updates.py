@@ -11,10 +11,10 @@ from typing import Any
 import copier
 import pytest
 
-from generator import source, versions
-from generator.rendering import Template, write
 from tests import releases
 from tests.conftest import answers, commit, git, tree
+from tricks.template import source, versions
+from tricks.template.rendering import Template, write
 
 Run = Callable[..., Any]
 

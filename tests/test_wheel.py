@@ -13,10 +13,10 @@ from pathlib import Path
 import copier
 import pytest
 
-from generator import source
 from tests.conftest import ROOT, TAG, answers, commit, git, tree
+from tricks.template import source
 
-BUNDLE = "generator/bundle/"
+BUNDLE = "tricks/bundle/"
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +58,8 @@ def test_nothing_else_is_in_it(wheel: Path) -> None:
         entry = archive.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
         metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
     others = {name for name in names if not name.startswith(BUNDLE) and ".dist-info/" not in name}
-    assert others == {f"generator/{file.name}" for file in (ROOT / "generator").glob("*.py")}
-    assert "tricks = generator.cli:main" in entry
+    assert others == {file.relative_to(ROOT / "generator").as_posix() for file in (ROOT / "generator").rglob("*.py")}
+    assert "tricks = tricks.cli.main:main" in entry
     assert f"\nVersion: {TAG[1:]}\n" in metadata
 
 
@@ -73,7 +73,7 @@ def test_released_tag_holds_this_template() -> None:
 def test_project_from_the_wheel_without_git(
     installed: Path, checkout: Path, tmp_path: Path, environment: Callable[..., dict[str, str]]
 ) -> None:
-    command = [sys.executable, "-m", "generator", "new", "p", "--defaults", "--preset", "everything"]
+    command = [sys.executable, "-m", "tricks", "new", "p", "--defaults", "--preset", "everything"]
     result = subprocess.run(command, cwd=tmp_path, env=environment(installed, PATH=""), capture_output=True, text=True)
     assert result.returncode == 0 and result.stderr == "", result.stderr
     copier.run_copy(str(checkout), tmp_path / "q", {"preset": "everything"}, defaults=True, quiet=True, vcs_ref="HEAD")
@@ -90,7 +90,7 @@ def test_such_a_project_is_updated_from_the_public_source(
     installed: Path, own_checkout: Path, tmp_path: Path, environment: Callable[..., dict[str, str]]
 ) -> None:
     """With git taking the checkout for the public address."""
-    command = [sys.executable, "-m", "generator", "new", "p", "--defaults"]
+    command = [sys.executable, "-m", "tricks", "new", "p", "--defaults"]
     subprocess.run(command, cwd=tmp_path, env=environment(installed), check=True, capture_output=True)
     project = tmp_path / "p"
     commit(project)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from matrix import inside
 
+ROOT = Path(__file__).resolve().parent.parent
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.warm_imports"])
 
@@ -64,7 +65,7 @@ def free_port() -> str:
 def start_server() -> None:
     """Starts the fork server with this repository on its path, which Python 3.11's server does not take over."""
     before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent)
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "generator")])
     try:
         forkserver.ensure_running()
     finally:

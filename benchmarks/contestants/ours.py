@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from benchmarks import work as w
-from generator.rendering import Template, write
+from tricks.template.rendering import Template, write
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = ["clipping", "scheduler"]

@@ -6,11 +6,11 @@ import sys
 
 import typer
 
-from generator.applying import Step
-from generator.changing import Change, difference
-from generator.existing import Project
-from generator.merging import Conflict
-from generator.standing import Standing, describe
+from tricks.project.merge import Conflict
+from tricks.project.plan import Change, difference
+from tricks.project.read import Project
+from tricks.project.status import Standing, describe
+from tricks.project.write import Step
 
 
 def preview(change: Change) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from generator import UserError
+from tricks import UserError
 
 
 def train(project: Path) -> int:

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from generator import UserError, __version__, source
-from generator.git import GitError, git
-from generator.rendering import Template
+from tricks import UserError, __version__
+from tricks.template import source
+from tricks.git import GitError, git
+from tricks.template.rendering import Template
 
 INSTALLED = f"v{__version__}"
 # Copier's shortcuts.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from generator.git import git
+from tricks.git import git
 
 FILE, EXECUTABLE, LINK, FOLDER = "100644", "100755", "120000", "40000"
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import jinja2
 
-from generator import UserError, __version__, questions
-from generator.applying import Step, check_room, steps
-from generator.existing import ANSWERS, Place, Project, check_clean, check_copier
-from generator.git import git
-from generator.merging import Merged, merge, templates_renames
-from generator.questions import Question
-from generator.rendering import Template
-from generator.versions import Origin
+from tricks import UserError, __version__
+from tricks.git import git
+from tricks.project.merge import Merged, merge, templates_renames
+from tricks.project.read import ANSWERS, Place, Project, check_clean, check_copier
+from tricks.project.write import Step, check_room, steps
+from tricks.template import questions
+from tricks.template.questions import Question
+from tricks.template.rendering import Template
+from tricks.template.versions import Origin
 
 Questions = Mapping[str, Question]
 Answers = dict[str, Any]

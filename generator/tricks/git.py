@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from generator import UserError
+from tricks import UserError
 
 # `merge-tree --write-tree` is from 2.38.
 OLDEST = (2, 38)

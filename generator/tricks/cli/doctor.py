@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from generator import UserError
-from generator.rendering import Template, write
+from tricks import UserError
+from tricks.template.rendering import Template, write
 
 PROBE = Path(__file__).with_name("probe.py")
 

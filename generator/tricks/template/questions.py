@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from generator import UserError
+from tricks import UserError
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from generator import UserError
-from generator.applying import last_change
-from generator.changing import read_answers, render
-from generator.existing import ANSWERS, Place, Project, marked
-from generator.git import git
-from generator.versions import Origin
+from tricks import UserError
+from tricks.git import git
+from tricks.project.plan import read_answers, render
+from tricks.project.read import ANSWERS, Place, Project, marked
+from tricks.project.write import last_change
+from tricks.template.versions import Origin
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from generator import UserError
+from tricks import UserError
 
 # The exit status of a change that was made but needs the owner: 1 is for a change that was refused.
 UNRESOLVED = 3
 
 
 def complete_techniques(incomplete: str) -> list[str]:
-    from generator import questions, source
+    from tricks.template import questions, source
 
     names = questions.load(source.copier_yml())["techniques"].choices
     return [name for name in names if name.startswith(incomplete)]
@@ -35,7 +35,7 @@ Data = Annotated[
 
 def add(words: Words, data: Data = None, defaults: Defaults = False, dry_run: DryRun = False) -> None:
     """Add techniques to a project, and keep what its owner changed."""
-    from generator.changing import with_techniques
+    from tricks.project.plan import with_techniques
 
     names, folder = split(words)
     change(folder, f"add {' '.join(names)}", with_techniques(names), data or [], defaults, dry_run)
@@ -43,7 +43,7 @@ def add(words: Words, data: Data = None, defaults: Defaults = False, dry_run: Dr
 
 def remove(words: Words, data: Data = None, defaults: Defaults = False, dry_run: DryRun = False) -> None:
     """Remove techniques from a project, and keep what its owner changed."""
-    from generator.changing import without_techniques
+    from tricks.project.plan import without_techniques
 
     names, folder = split(words)
     change(folder, f"remove {' '.join(names)}", without_techniques(names), data or [], defaults, dry_run)
@@ -55,7 +55,7 @@ def set_answers(
     dry_run: DryRun = False,
 ) -> None:
     """Change answers of a project, for example schedule=plateau or techniques=amp,ddp."""
-    from generator.changing import with_answers
+    from tricks.project.plan import with_answers
 
     last = words[-1]
     folder, pairs = (Path(last), words[:-1]) if "=" not in last or Path(last).is_dir() else (Path(), words)
@@ -77,8 +77,9 @@ def update(
 
 def undo(folder: Folder = Path()) -> None:
     """Take back the last add, remove, set or update of a project."""
-    from generator import applying, existing
-    from generator.cli import plain_errors
+    from tricks.cli.main import plain_errors
+    from tricks.project import read as existing
+    from tricks.project import write as applying
 
     with plain_errors():
         command, files = applying.take_back(existing.locate(folder))
@@ -96,8 +97,13 @@ def change(
     to: str | None = None,
 ) -> None:
     """What the commands share: check, merge, and show or apply the result."""
-    from generator import applying, asking, changing, existing, outcome, versions
-    from generator.cli import plain_errors
+    from tricks.cli import outcome
+    from tricks.cli import prompts as asking
+    from tricks.cli.main import plain_errors
+    from tricks.project import plan as changing
+    from tricks.project import read as existing
+    from tricks.project import write as applying
+    from tricks.template import versions
 
     with plain_errors():
         project = existing.read(folder)
@@ -143,8 +149,11 @@ def split(words: list[str]) -> tuple[list[str], Path]:
 
 def status(folder: Folder = Path()) -> None:
     """Show a project's version and answers, what its owner changed, conflicts left, and whether there is news."""
-    from generator import existing, outcome, standing, versions
-    from generator.cli import plain_errors
+    from tricks.cli import outcome
+    from tricks.cli.main import plain_errors
+    from tricks.project import read as existing
+    from tricks.project import status as standing
+    from tricks.template import versions
 
     with plain_errors():
         project = existing.read(folder)

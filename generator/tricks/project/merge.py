@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from generator.git import GitError, git
-from generator.objects import FILE, LINK, Entry, Files, Store
+from tricks.git import GitError, git
+from tricks.project.objects import FILE, LINK, Entry, Files, Store
 
 # Least similarity of two files for one to be the other under a new name, as in git.
 SIMILAR = "-M50%"

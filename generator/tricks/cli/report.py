@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
-from generator.project import Written
+from tricks.project.new import Written
 
 
 def introduce(destination: Path) -> None:

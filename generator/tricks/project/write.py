@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from generator import UserError
-from generator.existing import Place, some
-from generator.git import GitError, git
-from generator.merging import Conflict
-from generator.objects import Entry, Files
+from tricks import UserError
+from tricks.git import GitError, git
+from tricks.project.merge import Conflict
+from tricks.project.objects import Entry, Files
+from tricks.project.read import Place, some
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from generator import UserError, questions
-from generator.questions import Question
-from generator.rendering import Template
+from tricks import UserError
+from tricks.template import questions
+from tricks.template.questions import Question
+from tricks.template.rendering import Template
 
 Answers = dict[str, Any]
 Texts = Mapping[str, str]

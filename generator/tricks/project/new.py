@@ -17,8 +17,8 @@ from typing import Any
 
 import yaml
 
-from generator import UserError
-from generator.source import Source
+from tricks import UserError
+from tricks.template.source import Source
 
 
 @dataclass(frozen=True)

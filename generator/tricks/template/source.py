@@ -12,16 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator import UserError, __version__
-from generator.git import GitError
-from generator.git import git as run_git
+from tricks import UserError, __version__
+from tricks.git import GitError
+from tricks.git import git as run_git
 
 # THE PUBLIC ADDRESS of this repository: the owner sets it, here and in the README.
 PUBLIC_SOURCE = "gh:org/tricks-template"
 
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parent.parent
 BUNDLE = PACKAGE / "bundle"  # in an installed wheel only: copier.yml and template/
-CHECKOUT = PACKAGE.parent
+CHECKOUT = PACKAGE.parent.parent
 
 
 @dataclass(frozen=True)

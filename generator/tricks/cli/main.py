@@ -12,7 +12,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from generator import UserError, __version__, cli_change, cli_look
+from tricks import UserError, __version__
+from tricks.cli import change as cli_change
+from tricks.cli import look as cli_look
 
 
 class Quick:
@@ -53,8 +55,8 @@ def main() -> None:
 @contextmanager
 def plain_errors() -> Iterator[None]:
     """Turns an error of the person at the keyboard into one sentence, and Ctrl-C into exit status 130."""
-    from generator.git import GitError
-    from generator.project import Interrupted
+    from tricks.git import GitError
+    from tricks.project.new import Interrupted
 
     try:
         yield
@@ -86,7 +88,7 @@ def tricks(
 
 
 def complete_preset(incomplete: str) -> list[str]:
-    from generator import questions, source
+    from tricks.template import questions, source
 
     names = questions.presets(questions.load(source.copier_yml()))
     return [name for name in names if name.startswith(incomplete)]
@@ -94,7 +96,7 @@ def complete_preset(incomplete: str) -> list[str]:
 
 def complete_data(incomplete: str) -> list[str]:
     """`KEY=VALUE`; after a comma the next value of the list."""
-    from generator import questions, source
+    from tricks.template import questions, source
 
     found = []
     for question in questions.load(source.copier_yml()).values():
@@ -142,7 +144,10 @@ def new(
     train: Annotated[bool, typer.Option("--train", help="Train at once, with this Python.")] = False,
 ) -> None:
     """Ask what you want and write the project."""
-    from generator import project, questions, report, source, training
+    from tricks.cli import report
+    from tricks.project import new as project
+    from tricks.project import train as training
+    from tricks.template import questions, source
 
     with plain_errors():
         project.check_destination(dest)

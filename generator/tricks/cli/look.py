@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from generator import cli_change
+from tricks.cli import change as cli_change
 
 if TYPE_CHECKING:
-    from generator.looking import Technique
+    from tricks.template.explain import Technique
 
 
 def list_techniques() -> None:
     """List what can be picked."""
-    from generator import questions, source
+    from tricks.template import questions, source
 
     known = questions.load(source.copier_yml())
     presets = questions.presets(known)
@@ -39,9 +39,10 @@ def explain(
     ],
 ) -> None:
     """Explain a technique: what it does, when it helps, what it costs, its knobs, and the lines that it adds."""
-    from generator import looking, source
-    from generator.cli import plain_errors
-    from generator.rendering import Template
+    from tricks.cli.main import plain_errors
+    from tricks.template import explain as looking
+    from tricks.template import source
+    from tricks.template.rendering import Template
 
     with plain_errors(), source.template() as found:
         describe(looking.technique(Template(found.root), name))
@@ -71,9 +72,11 @@ def show(
     ] = None,
 ) -> None:
     """Show the code that would be generated; nothing is written."""
-    from generator import UserError, looking, questions, source
-    from generator.cli import plain_errors
-    from generator.rendering import Template
+    from tricks import UserError
+    from tricks.cli.main import plain_errors
+    from tricks.template import explain as looking
+    from tricks.template import questions, source
+    from tricks.template.rendering import Template
 
     with plain_errors(), source.template() as found:
         template = Template(found.root)
@@ -106,9 +109,10 @@ def diff(
     after: Annotated[list[str] | None, typer.Option("--to", metavar="CHOICE", help="The same (repeatable).")] = None,
 ) -> None:
     """Show the difference between two choices, or the one that a change would make to a project."""
-    from generator import looking, questions, source
-    from generator.cli import app, plain_errors
-    from generator.rendering import Template
+    from tricks.cli.main import app, plain_errors
+    from tricks.template import explain as looking
+    from tricks.template import questions, source
+    from tricks.template.rendering import Template
 
     if words and words[0] in ("add", "remove", "set", "update"):
         command = [*words, *context.args, *(["--to", after[0]] if after else []), "--dry-run"]
@@ -130,9 +134,10 @@ def doctor(
     ] = None,
 ) -> None:
     """Tell what this machine's device is, and what each technique would do on it."""
-    from generator import doctor, source
-    from generator.cli import plain_errors
-    from generator.rendering import Template
+    from tricks.cli import doctor
+    from tricks.cli.main import plain_errors
+    from tricks.template import source
+    from tricks.template.rendering import Template
 
     with plain_errors(), source.template() as found:
         for line in doctor.examine(Template(found.root), python):

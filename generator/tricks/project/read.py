@@ -10,10 +10,10 @@ from typing import Any
 
 import yaml
 
-from generator import UserError
-from generator.git import GitError, check_version, git
-from generator.objects import Files, Store, read_tree
-from generator.versions import number
+from tricks import UserError
+from tricks.git import GitError, check_version, git
+from tricks.project.objects import Files, Store, read_tree
+from tricks.template.versions import number
 
 ANSWERS = ".copier-answers.yml"
 # The first line of a conflict that this tool or `copier update` left.

@@ -6,10 +6,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from generator import UserError, questions
-from generator.project import Interrupted
-from generator.questions import Question
-from generator.rendering import Template
+from tricks import UserError
+from tricks.project.new import Interrupted
+from tricks.template import questions
+from tricks.template.questions import Question
+from tricks.template.rendering import Template
 
 Answers = dict[str, Any]
 

@@ -1,5 +1,0 @@
-"""`python -m generator` is `tricks`."""
-
-from generator.cli import main
-
-main()

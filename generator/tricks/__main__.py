@@ -1,0 +1,5 @@
+"""`python -m tricks` is `tricks`."""
+
+from tricks.cli.main import main
+
+main()
