@@ -24,8 +24,8 @@ REFUSED = {
     "tehcniques=amp": "There is no question 'tehcniques': did you mean 'techniques'?",
     "colour=red": "There is no question 'colour': choose from project_name",
     "amp=true": "amp follows from techniques: set techniques instead.",
-    "slug=x": "slug follows from project_name: set project_name instead.",
-    "presets={}": "presets cannot be set from outside: leave it out.",
+    "package_name=x": "package_name follows from project_name: set project_name instead.",
+    "presets={}": "This value follows from the other answers: leave it out.",
     "task=imag": "task has no value 'imag': did you mean 'image'?",
     "preset=recomended": "preset has no value 'recomended': did you mean 'recommended'?",
     "schedule=cosine": "schedule has no value 'cosine': did you mean 'warmup_cosine'?",
@@ -141,8 +141,3 @@ def test_looking_at_the_questions_imports_nothing_heavy() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert result.stdout.strip() == "[]", result.stderr
-
-
-def test_no_package_is_named_like_a_module_of_the_project() -> None:
-    modules = {path.stem for path in (ROOT / "template").glob("*.py")}
-    assert modules <= set(KNOWN["reserved_names"].default)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,10 +40,12 @@ def read(copier_yml: Path) -> dict[str, Any]:
 
 def parse(config: Mapping[str, Any]) -> dict[str, Question]:
     """The questions among what copier.yml holds."""
-    return {name: _question(name, entry) for name, entry in config.items() if not name.startswith("_")}
+    entries = {name: entry for name, entry in config.items() if not name.startswith("_")}
+    given = [name for name, entry in entries.items() if entry.get("when") is not False]
+    return {name: _question(name, entry, given) for name, entry in entries.items()}
 
 
-def _question(name: str, entry: dict[str, Any]) -> Question:
+def _question(name: str, entry: dict[str, Any], given: list[str]) -> Question:
     choices = entry.get("choices", {})
     pairs = choices.items() if isinstance(choices, dict) else ((choice, choice) for choice in choices)
     hidden = entry.get("when") is False
@@ -53,8 +56,15 @@ def _question(name: str, entry: dict[str, Any]) -> Question:
         multiselect=entry.get("multiselect", False),
         hidden=hidden,
         default=entry.get("default"),
-        refusal=entry.get("validator", "").strip() if hidden else "",
+        refusal=_refusal(name, entry, given) if hidden else "",
     )
+
+
+def _refusal(name: str, entry: dict[str, Any], given: list[str]) -> str:
+    """A derived value's sentence: it names the question to answer instead, the last one that the value reads."""
+    read = re.findall(r"\w+", entry["default"]) if isinstance(entry["default"], str) else []
+    sources = [question for question in given if question in read]
+    return f"{name} follows from {sources[-1]}: set {sources[-1]} instead." if sources else entry["validator"]
 
 
 def asked(questions: Mapping[str, Question]) -> list[str]:
