@@ -112,7 +112,7 @@ text {{ font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["git", "clone", "--quiet", ROOT, f"{folder}/clone/generator"], check=True)
+        subprocess.run(["git", "clone", "--quiet", ROOT, f"{folder}/clone"], check=True)
         svg = animation(record(folder))
     assert not any(str(path) in svg for path in (folder, ROOT, sys.prefix)), "a path of this machine is shown"
     (ROOT / "docs/demo.svg").write_text(svg, encoding="utf-8")
