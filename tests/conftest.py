@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from tricks import __version__
 from tricks.cli import main as cli
@@ -34,7 +34,7 @@ def commit(folder: Path, tag: str = "") -> None:
     if not (folder / ".git").exists():
         git(folder, "init", "-q", "-b", "main")
     git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "state")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "state")
     if tag:
         git(folder, "tag", tag)
 
