@@ -126,7 +126,7 @@ class Conditions:
     def member(self, value: str, question: str) -> Diagram:
         """The choices for which a question that takes several has this value; its default's where it is not asked."""
         asked = self.space.template.questions[question].get("when", True)
-        chosen = self.option(value, question) if value not in self.space.options else self.option(value, True)
+        chosen = self.option(value, True) if value in self.space.options else self.false
         if not isinstance(asked, str):
             return chosen
         is_asked = self.text(asked)
@@ -152,7 +152,7 @@ class Conditions:
     def _values_of(self, name: str) -> list[tuple[Any, Diagram]]:
         template, space = self.space.template, self.space
         if name not in template.questions:
-            raise jinja2.UndefinedError(f"{name!r} is read, and there is no such question in copier.yml")
+            raise ValueError(f"{name} is read, and copier.yml has no such question or derived value.")
         question = template.questions[name]
         if name in space.texts:
             return [(text, self.option(name, text)) for text in space.texts[name]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -66,7 +67,7 @@ def outside_everything(conditions: Conditions) -> Iterator[str]:
     """Techniques that the preset `everything` could have and has not."""
     space = conditions.space
     everything = space.template.questions["presets"]["default"]["everything"]
-    having = conditions.all(conditions.option(name, True) for name in everything)
+    having = conditions.all(conditions.member(name, TECHNIQUES) for name in everything)
     for name, option in space.options.items():
         missing = option.question == TECHNIQUES and name not in everything
         if missing and conditions.possible(having & conditions.option(name, True)):
@@ -74,19 +75,34 @@ def outside_everything(conditions: Conditions) -> Iterator[str]:
 
 
 def without_effect(conditions: Conditions, sources: Iterable[Source]) -> Iterator[str]:
-    """Choices that change no file of the project."""
-    deciding: set[str] = set()
-    for condition in decisions(conditions, sources):
-        deciding |= condition.support()
-    for variable, (name, value) in conditions.variables.items():
-        if variable not in deciding:
-            yield f"{name if value is True else value} is offered, and changes no file"
+    """Choices that change no file of the project: members that nothing depends on, values that all do the same with."""
+    by_variable: dict[str, set[Diagram]] = defaultdict(set)
+    for condition in set(decisions(conditions, sources)):
+        for variable in condition.support():
+            by_variable[variable].add(condition)
+    space = conditions.space
+    for name, option in space.options.items():
+        values = [value for value in option.values if value is not None]
+        fixed = {value: {f"{name}={other}": other == value for other in option.values[1:]} for value in values}
+        reading = set().union(*(by_variable[variable] for variable in fixed[values[-1]]))
+        if option.values == (False, True):
+            # Not only that something is chosen at all, which every other member says as well.
+            others = {
+                f"{other.name}=True": True for other in space.options.values() if other.question == option.question
+            }
+            del others[f"{name}=True"]
+            if not any(f"{name}=True" in condition.fixed(others).support() for condition in reading):
+                yield f"{name} is offered, and changes no file"
+            continue
+        behaviour = {value: [condition.fixed(fixed[value]) for condition in reading] for value in values}
+        for place, value in enumerate(values):
+            for other in values[:place]:
+                if behaviour[value] == behaviour[other]:
+                    yield f"{other} and {value} are offered, and their projects do not differ"
 
 
 def decisions(conditions: Conditions, sources: Iterable[Source]) -> Iterator[Diagram]:
     for source in sources:
         yield source.present
-        for piece in source.pieces:
-            yield piece.condition
-        for _, when in conditions.cases(source.shows):
-            yield when
+        yield from (piece.condition & source.present for piece in source.pieces)
+        yield from (when & source.present for _, when in conditions.cases(source.shows))

@@ -6,7 +6,7 @@ Algorithm: R. E. Bryant, Graph-Based Algorithms for Boolean Function Manipulatio
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class Diagram:
@@ -26,6 +26,22 @@ class Diagram:
 
     def __invert__(self) -> Diagram:
         return self.owner.choose(self, self.owner.false, self.owner.true)
+
+    def fixed(self, values: Mapping[str, bool]) -> Diagram:
+        """What is left when these variables have these values."""
+        known: dict[Diagram, Diagram] = {}
+
+        def walk(node: Diagram) -> Diagram:
+            if not node.variable:
+                return node
+            if node not in known:
+                if node.variable in values:
+                    known[node] = walk(node.high if values[node.variable] else node.low)
+                else:
+                    known[node] = self.owner.choose(self.owner.variable(node.variable), walk(node.high), walk(node.low))
+            return known[node]
+
+        return walk(self)
 
     def support(self) -> set[str]:
         """The variables that it depends on."""

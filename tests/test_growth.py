@@ -70,12 +70,16 @@ def test_a_fault_of_one_choice_in_2_to_the_28th_is_found_with_that_choice(tmp_pa
     for name, (_, _, what) in PLANTED.items():
         told = [fault for fault in faults if what in fault.what]
         assert [fault.where.partition(":")[0] for fault in told] == ["train.py"], (name, list(map(str, faults)))
-        assert sorted(told[0].chosen) == sorted(ALL), name
+        # And what these techniques ask for: a way to clip, a schedule, one export format.
+        assert set(told[0].chosen) > set(ALL) and len(told[0].chosen) == len(ALL) + 3, (name, told[0].chosen)
 
 
 def without(folder: Path, step: str) -> list[str]:
     conditions = Conditions(Space(Template(grown(folder, ["trick_a"], without=step))))
-    files = sources(conditions)
+    try:
+        files = sources(conditions)
+    except ValueError as error:  # the command prints it, and no more
+        return [str(error)]
     return [str(fault) for fault in (*check_choices(conditions, files), *check_rules(conditions, files)[0])]
 
 
@@ -94,13 +98,13 @@ def test_the_steps_are_those_of_the_document() -> None:
 def test_a_choice_that_changes_nothing_is_told(tmp_path: Path) -> None:
     path = copied(tmp_path) / "copier.yml"
     text = path.read_text(encoding="utf-8")
-    for before, line in (('    "tensorboard"', "nolog"), ('    "value: cut', "trim"), ('    "amp: mixed', "glow")):
+    for before, line in (('    "tensorboard"', "nolog"), ('    "amp: mixed', "glow")):
         assert before in text
         text = text.replace(before, f'    "{line}: nothing yet": {line}\n{before}', 1)
     path.write_text(text, encoding="utf-8")
     conditions = Conditions(Space(Template(tmp_path)))
     told = [fault.what for fault in check_choices(conditions, sources(conditions))]
-    for value in ("nolog", "trim", "glow"):
-        assert f"{value} is offered, and changes no file" in told, told
+    assert "glow is offered, and changes no file" in told, told
+    assert "none and nolog are offered, and their projects do not differ" in told, told
     for value in ("nolog", "glow"):
         assert f"{value} is offered, and there is no boolean {value} that follows from it" in told, told
