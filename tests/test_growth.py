@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -25,15 +24,20 @@ MADE_UP = [f"trick_{letter}" for letter in "abcdefghijklmnop"]
 ALL = [*TECHNIQUES, *MADE_UP]
 
 
+def cpu_of_children() -> float:
+    used = os.times()
+    return used.children_user + used.children_system
+
+
 @pytest.mark.slow
 def test_twenty_eight_techniques_pass_in_three_minutes_and_two_gigabytes(tmp_path: Path) -> None:
     grown(tmp_path, MADE_UP)
     assert Space(Template(tmp_path)).count() >= 2**28
-    began = time.monotonic()
+    began = cpu_of_children()
     command = [sys.executable, "-m", "matrix", "--template", str(tmp_path), "static"]
     done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert time.monotonic() - began < 180, done.stdout
+    assert cpu_of_children() - began < 90, done.stdout  # on a busy machine the time on the clock says little
     memory = re.search(r"memory +(\d+) MB", done.stdout)
     assert memory and int(memory[1]) < 2000, done.stdout
 
