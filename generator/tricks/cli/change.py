@@ -85,9 +85,10 @@ def change(
 
     words, folder = split(words)
     words = [*words, *data]
+    example = "schedule=plateau" if command == "set" else "ddp"
     if to is None and not words:
         raise UserError(
-            f"Name what to {command}, for example `tricks {command} ddp`; `tricks list` shows what there is."
+            f"Name what to {command}, for example `tricks {command} {example}`; `tricks list` shows what there is."
         )
     if to is not None and any("=" not in word for word in words):
         raise UserError("`tricks update` takes KEY=VALUE alone: choose techniques by `tricks add` before or after it.")
