@@ -34,7 +34,7 @@ def commit(folder: Path, tag: str = "") -> None:
     if not (folder / ".git").exists():
         git(folder, "init", "-q", "-b", "main")
     git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "state")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "state")
     if tag:
         git(folder, "tag", tag)
 
