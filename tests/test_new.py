@@ -266,11 +266,10 @@ def test_train_says_what_failed(small: Path, tricks: Run, capfd: pytest.CaptureF
 
 def test_completion(checkout: Path, environment: Variables) -> None:
     def complete(*words: str) -> list[str]:
-        variables = environment(checkout, _TRICKS_COMPLETE="bash_complete", COMP_WORDS=" ".join(words))
+        variables = environment(checkout, _TRICKS_COMPLETE="complete_bash", COMP_WORDS=" ".join(words))
         variables["COMP_CWORD"] = str(len(words) - 1)
         command = [sys.executable, "-m", "tricks"]
-        output = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60).stdout
-        return [line.partition(",")[2] for line in output.splitlines()]
+        return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60).stdout.split()
 
     assert complete("tricks", "new", "--preset", "m") == ["minimal", "multi_gpu"]
     assert complete("tricks", "new", "p", "m") == ["minimal", "multi_gpu"]

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import click
+import typer
 
 from tricks import UserError
-from tricks.cli.command import DATA, DEFAULTS, GRAMMAR, Command, plain, words
+from tricks.cli.command import GRAMMAR, NONE, Command, Data, Defaults, app, given_words, plain
 from tricks.template import questions, source
 
 # The exit status of a change that was made but needs the owner: 1 is for a change that was refused.
 UNRESOLVED = 3
 ANSWERS = ".copier-answers.yml"
 
-FOLDER = click.argument("dest", type=click.Path(path_type=Path), default=Path(), metavar="[DEST]")
-DRY_RUN = click.option("--dry-run", is_flag=True, help="Show the difference that it would make; change nothing.")
+Words = Annotated[list[str], given_words("WORD... [DEST]")]
+Folder = Annotated[Path, typer.Argument(metavar="[DEST]")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the difference that it would make; change nothing.")]
 
 WHERE = "The project is the one around this folder, or that of the last word: p, or ./p where a technique is called so."
 
@@ -25,37 +26,29 @@ def its_words(what: str, examples: str) -> str:
     return f"{what}\n\n{GRAMMAR}\n{WHERE}\n\n{examples}"
 
 
-@click.command(
+@app.command(
     cls=Command,
     help=its_words(
         "Add techniques to a project, and keep what its owner changed.",
         "For example: tricks add ddp export export_formats=onnx",
     ),
 )
-@words("WORD... [DEST]")
-@DATA
-@DEFAULTS
-@DRY_RUN
-def add(words: list[str], data: list[str], defaults: bool, dry_run: bool) -> None:
+def add(words: Words = NONE, data: Data = NONE, defaults: Defaults = False, dry_run: DryRun = False) -> None:
     change("add", words, "+", data, defaults, dry_run)
 
 
-@click.command(
+@app.command(
     cls=Command,
     help=its_words(
         "Remove techniques from a project, and keep what its owner changed.",
         "For example: tricks remove ddp",
     ),
 )
-@words("WORD... [DEST]")
-@DATA
-@DEFAULTS
-@DRY_RUN
-def remove(words: list[str], data: list[str], defaults: bool, dry_run: bool) -> None:
+def remove(words: Words = NONE, data: Data = NONE, defaults: Defaults = False, dry_run: DryRun = False) -> None:
     change("remove", words, "-", data, defaults, dry_run)
 
 
-@click.command(
+@app.command(
     "set",
     cls=Command,
     help=its_words(
@@ -63,21 +56,18 @@ def remove(words: list[str], data: list[str], defaults: bool, dry_run: bool) -> 
         "For example: tricks set schedule=plateau +ddp -amp",
     ),
 )
-@words("WORD... [DEST]")
-@DATA
-@DEFAULTS
-@DRY_RUN
-def set_answers(words: list[str], data: list[str], defaults: bool, dry_run: bool) -> None:
+def set_answers(words: Words = NONE, data: Data = NONE, defaults: Defaults = False, dry_run: DryRun = False) -> None:
     change("set", words, "", data, defaults, dry_run)
 
 
-@click.command(cls=Command)
-@click.argument("words", nargs=-1, metavar="[KEY=VALUE]... [DEST]", callback=plain)
-@click.option("--to", metavar="VERSION", help="This version; by default the newest.")
-@DATA
-@DEFAULTS
-@DRY_RUN
-def update(words: list[str], to: str | None, data: list[str], defaults: bool, dry_run: bool) -> None:
+@app.command(cls=Command)
+def update(
+    words: Annotated[list[str], typer.Argument(metavar="[KEY=VALUE]... [DEST]", callback=plain)] = NONE,
+    to: Annotated[str | None, typer.Option(metavar="VERSION", help="This version; by default the newest.")] = None,
+    data: Data = NONE,
+    defaults: Defaults = False,
+    dry_run: DryRun = False,
+) -> None:
     """Bring a newer version of the template into a project, and keep what its owner changed.
 
     KEY=VALUE answers a question that is new.
@@ -110,7 +100,7 @@ def change(
             read.check_clean(project)
             version = versions.target(origin, project.version, to)
             if version is None:
-                click.echo(f"Nothing to update: the project is at {project.version}, the newest version.")
+                typer.echo(f"Nothing to update: the project is at {project.version}, the newest version.")
                 return
             label = f"update --to {version}"
         template = origin.template(version or project.version)
@@ -134,7 +124,7 @@ def change(
 
         planned = plan.prepare(project, origin, label, revise, complete, version)
     if not planned.steps:
-        click.echo("Nothing to change: the project has that already.")
+        typer.echo("Nothing to change: the project has that already.")
         return
     if dry_run:
         output.preview(planned)
@@ -142,7 +132,7 @@ def change(
         write.apply(project.place, planned.steps, label)
         output.show(planned)
     if planned.merged.conflicts:
-        raise SystemExit(UNRESOLVED)
+        raise typer.Exit(UNRESOLVED)
 
 
 def split(words: list[str]) -> tuple[list[str], Path | None]:
@@ -172,19 +162,17 @@ def project_around(folder: Path | None) -> Path:
     return start
 
 
-@click.command(cls=Command)
-@FOLDER
-def undo(dest: Path) -> None:
+@app.command(cls=Command)
+def undo(dest: Folder = Path()) -> None:
     """Take back the last add, remove, set or update of a project."""
     from tricks.project import read, write
 
     command, files = write.take_back(read.locate(project_around(dest)))
-    click.echo(f"`tricks {command}` is taken back: {len(files)} files are as they were.")
+    typer.echo(f"`tricks {command}` is taken back: {len(files)} files are as they were.")
 
 
-@click.command(cls=Command)
-@FOLDER
-def status(dest: Path) -> None:
+@app.command(cls=Command)
+def status(dest: Folder = Path()) -> None:
     """Show a project's version and answers, what its owner changed, conflicts left, and whether there is news."""
     from tricks.cli import output
     from tricks.project import read
@@ -196,4 +184,4 @@ def status(dest: Path) -> None:
         found = standing.stand(project, origin, patience=10)
     output.show_standing(project, found)
     if found.conflicts:
-        raise SystemExit(UNRESOLVED)
+        raise typer.Exit(UNRESOLVED)

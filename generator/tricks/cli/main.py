@@ -4,40 +4,29 @@ from __future__ import annotations
 
 import io
 import sys
+from typing import Annotated
 
-import click
+import typer
 
-from tricks import __version__
-from tricks.cli import change, look, new
-from tricks.cli.command import Tool
+from tricks.cli import change, look, new  # noqa: F401  # each adds its commands to the app
+from tricks.cli.command import app
 
 
-@click.group(
-    cls=Tool,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    no_args_is_help=True,
-    epilog='Completion of words: eval "$(_TRICKS_COMPLETE=bash_source tricks)", or zsh_source, or fish_source.',
-)
-@click.version_option(__version__, message="tricks %(version)s")
-def app() -> None:
+def show_version(wanted: bool) -> None:
+    if wanted:
+        from tricks import __version__  # asks git in a checkout
+
+        typer.echo(f"tricks {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def tricks(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """Make a PyTorch training project that holds just the techniques you pick."""
-
-
-for command in (
-    new.new,
-    look.list_all,
-    look.explain,
-    look.show,
-    look.diff,
-    look.doctor,
-    change.add,
-    change.remove,
-    change.set_answers,
-    change.update,
-    change.undo,
-    change.status,
-):
-    app.add_command(command)
 
 
 def main() -> None:
