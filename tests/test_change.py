@@ -273,12 +273,12 @@ def test_a_change_that_cannot_be_written_leaves_everything_as_it_was(tricks: Run
 def test_a_change_that_was_killed_halfway_can_be_undone(
     tricks: Run, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tricks.project import write as applying
+    from tricks.project import worktree
 
     folder = project()
     before = state(folder)
     with monkeypatch.context() as patch:
-        patch.setattr(applying, "_set_index", lambda *_: os._exit(9))
+        patch.setattr(worktree, "set_index", lambda *_: os._exit(9))
         child = os.fork()
         if child == 0:
             tricks("add", "ddp", "p", "--defaults")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -75,15 +76,22 @@ def update(
     change(folder, "update", lambda known, answers: answers, data or [], defaults, dry_run, to=to or "newest")
 
 
-def undo(folder: Folder = Path()) -> None:
+def undo(
+    folder: Folder = Path(),
+    force: Annotated[
+        bool, typer.Option("--force", help="Also in files that were edited since; a patch keeps those edits.")
+    ] = False,
+) -> None:
     """Take back the last add, remove, set or update of a project."""
     from tricks.cli.main import plain_errors
     from tricks.project import read as existing
-    from tricks.project import write as applying
+    from tricks.project import undo as undoing
 
     with plain_errors():
-        command, files = applying.take_back(existing.locate(folder))
-        typer.echo(f"`tricks {command}` is taken back: {len(files)} files are as they were.")
+        undone = undoing.take_back(existing.locate(folder), force)
+        typer.echo(f"`tricks {undone.command}` is taken back: {len(undone.files)} files are as they were.")
+        if undone.patch:
+            typer.echo(f"Your edits since are in {undone.patch}: `git apply --3way {shlex.quote(str(undone.patch))}`.")
 
 
 def change(
@@ -100,9 +108,9 @@ def change(
     from tricks.cli import outcome
     from tricks.cli import prompts as asking
     from tricks.cli.main import plain_errors
+    from tricks.project import apply as applying
     from tricks.project import plan as changing
     from tricks.project import read as existing
-    from tricks.project import write as applying
     from tricks.template import versions
 
     with plain_errors():

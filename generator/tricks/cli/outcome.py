@@ -6,11 +6,11 @@ import sys
 
 import typer
 
+from tricks.project.apply import Step
 from tricks.project.merge import Conflict
 from tricks.project.plan import Change, difference
 from tricks.project.read import Project
 from tricks.project.status import Standing, describe
-from tricks.project.write import Step
 
 
 def preview(change: Change) -> None:

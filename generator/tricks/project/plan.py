@@ -9,10 +9,9 @@ from typing import Any
 import jinja2
 
 from tricks import UserError, __version__
-from tricks.git import git
+from tricks.project.apply import Step, check_room, steps
 from tricks.project.merge import Merged, merge, templates_renames
 from tricks.project.read import ANSWERS, Place, Project, check_clean, check_copier
-from tricks.project.write import Step, check_room, steps
 from tricks.template import questions
 from tricks.template.questions import Question
 from tricks.template.rendering import Template
@@ -154,8 +153,7 @@ def difference(place: Place, todo: Sequence[Step], color: bool) -> str:
         store.add_tree({step.path: entry for step in todo if (entry := getattr(step, side))})
         for side in ("before", "after")
     ]
-    store.write(*trees)
     shown = f"--color={'always' if color else 'never'}"
     settings = ("-c", "core.quotePath=false", "-c", "diff.noprefix=false", "-c", "diff.mnemonicPrefix=false")
-    output = git(place.folder, *settings, "diff", "--no-ext-diff", "--no-textconv", shown, "-M", *trees)
+    output = store.git(*settings, "diff", "--no-ext-diff", "--no-textconv", shown, "-M", *trees)
     return output.decode(errors="replace")
