@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from tricks import UserError, __version__
+from tricks import UserError
 from tricks.cli import change as cli_change
 from tricks.cli import look as cli_look
 
@@ -73,8 +73,11 @@ def plain_errors() -> Iterator[None]:
 
 
 def show_version(wanted: bool) -> None:
+    from tricks.template import source
+
     if wanted:
-        typer.echo(f"tricks {__version__}")
+        version, changes = source.installed_version()
+        typer.echo(f"tricks {version or 'of an unknown version'}{', with uncommitted changes' if changes else ''}")
         raise typer.Exit
 
 

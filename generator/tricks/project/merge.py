@@ -131,7 +131,7 @@ def owners_renames(store: Store, base: Files, ours: Files) -> dict[str, str]:
     own = {path: entry for path, entry in ours.items() if path not in base and PurePosixPath(path).suffix in kinds}
     if not gone or not own:
         return {}
-    trees = store.add_tree(gone), store.add_tree(own)
+    trees = store.add_trees(gone, own)
     detect = ("diff-tree", "-r", "-z", "-l0", SIMILAR, "--no-rename-empty", "--diff-filter=R", "--name-status")
     fields = [os.fsdecode(text) for text in store.git(*detect, *trees).split(b"\0")[:-1]]
     pairs = zip(fields[1::3], fields[2::3], strict=True)
@@ -176,13 +176,11 @@ def merge_lines(
 ) -> None:
     """git's merge of files that both sides changed, into `merged`."""
 
-    def commit(files: Files, *parents: str) -> str:
-        # Without modes: those are decided already.
-        entries = {path: Entry(FILE, files[path].oid) for path in paths if path in files}
-        return store.add_commit(store.add_tree(entries), *parents)
-
-    root = commit(base)
-    sides = commit(ours, root), commit(theirs, root)
+    # Without modes: those are decided already.
+    plain = [{path: Entry(FILE, files[path].oid) for path in paths if path in files} for files in (base, ours, theirs)]
+    trees = store.add_trees(*plain)
+    root = store.add_commit(trees[0])
+    sides = store.add_commit(trees[1], root), store.add_commit(trees[2], root)
     try:
         output = store.git(*SETTINGS, "merge-tree", "--write-tree", "-z", *sides)
     except GitError as error:

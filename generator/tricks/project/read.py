@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from packaging.version import Version
 
 from tricks import UserError
 from tricks.git import GitError, check_version, git
 from tricks.project.objects import Files, Store, read_tree
-from tricks.template.versions import number
 
 ANSWERS = ".copier-answers.yml"
 # The first line of a conflict that this tool or `copier update` left.
@@ -117,7 +117,7 @@ def check_clean(project: Project) -> None:
 def check_copier(least: str) -> None:
     """Raises UserError where Copier is older than a version of the template asks for."""
     installed = importlib.metadata.version("copier")
-    if number(installed)[0] and number(installed) < number(least):
+    if Version(installed) < Version(least):
         raise UserError(
             f"Copier is too old ({installed}): this version of the template asks for {least}. "
             "Run `pip install --upgrade copier`."

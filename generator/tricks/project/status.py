@@ -76,7 +76,7 @@ def open_conflicts(place: Place) -> list[str]:
 def edits(place: Place, old: dict[str, str]) -> tuple[list[Edit], int]:
     """What differs between the rendering and the work tree, and how many tracked files are the owner's own."""
     generated = place.store.add_files({place.prefix + path: text.encode() for path, text in old.items()})
-    tree = place.store.add_tree(generated)
+    (tree,) = place.store.add_trees(generated)
     asked = ("diff", "--no-ext-diff", "--numstat", "-z", "-M50%", "--no-rename-empty", tree, "--", place.prefix or ".")
     fields = iter(place.store.git(*asked).split(b"\0")[:-1])
     found: list[Edit] = []

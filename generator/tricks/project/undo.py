@@ -191,7 +191,7 @@ def save_edits(place: Place, record: Record, edited: list[str]) -> Path:
         place.prefix + path: Entry(entry.mode if (entry := record.files[path].after) else "100644", oid)
         for path, oid in oids_on_disk(place, edited, keep=True).items()
     }
-    trees = store.add_tree(left), store.add_tree(now)
+    trees = store.add_trees(left, now)
     plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--binary", "--full-index", "--no-renames")
     patch = record_file(place).with_name("edits.patch")
     patch.write_bytes(store.git("-c", "diff.noprefix=false", "-c", "diff.mnemonicPrefix=false", "diff", *plain, *trees))
