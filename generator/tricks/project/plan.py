@@ -94,58 +94,6 @@ def render(template: Template, answers: Answers, address: str, version: str) -> 
         ) from error
 
 
-def with_techniques(names: Sequence[str]) -> Callable[[Questions, Answers], Answers]:
-    """Adds techniques, in the order of copier.yml if the present ones are in it."""
-
-    def revise(known: Questions, answers: Answers) -> Answers:
-        order = list(known["techniques"].choices)
-        check_techniques(known, names)
-        present = list(answers["techniques"])
-        techniques = present + [name for name in dict.fromkeys(names) if name not in present]
-        if present == sorted(present, key=order.index):
-            techniques.sort(key=order.index)
-        return answers | {"techniques": techniques}
-
-    return revise
-
-
-def without_techniques(names: Sequence[str]) -> Callable[[Questions, Answers], Answers]:
-    def revise(known: Questions, answers: Answers) -> Answers:
-        check_techniques(known, names)
-        present = answers["techniques"]
-        missing = [name for name in names if name not in present]
-        if missing:
-            has = ", ".join(present) or "none"
-            raise UserError(f"{missing[0]} is not in the project: its techniques are {has}.")
-        return answers | {"techniques": [name for name in present if name not in names]}
-
-    return revise
-
-
-def with_answers(pairs: Sequence[str]) -> Callable[[Questions, Answers], Answers]:
-    """Sets answers from `KEY=VALUE`; a preset stands for its techniques."""
-
-    def revise(known: Questions, answers: Answers) -> Answers:
-        given = questions.gather(known, None, pairs, None)
-        if "preset" in given:
-            given["techniques"] = questions.presets(known)[given.pop("preset")]
-        return answers | given
-
-    return revise
-
-
-def check_techniques(known: Questions, names: Sequence[str]) -> None:
-    try:
-        questions.check(known["techniques"], list(dict.fromkeys(names)))
-    except UserError as error:
-        name = next(name for name in names if name not in known["techniques"].choices)
-        sentence = str(error).removeprefix("techniques has no value ").partition(": ")[2]
-        raise UserError(
-            f"This project's version of the template has no technique {name!r}: {sentence} "
-            "(`tricks update` brings newer ones.)"
-        ) from error
-
-
 def difference(place: Place, todo: Sequence[Step], color: bool) -> str:
     """The change to the files as git shows a difference."""
     store = place.store
