@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -48,14 +48,16 @@ def merge(
     moved: Mapping[str, str],
     label: str,
     always_new: str,
+    executable: Container[str] = (),
 ) -> Merged:
     """Merge the way from the old rendering to the new one into the owner's files.
 
     `moved` maps the old path of a file that the template renamed to its new one; `label` names the change in the
-    markers; `always_new` is the answers file, which is never merged. Nothing is written into the repository.
+    markers; `always_new` is the answers file, which is never merged; `executable` holds files of the renderings.
+    Nothing is written into the repository.
     """
-    base = store.add_files({path: text.encode() for path, text in old.items()})
-    theirs = store.add_files({path: text.encode() for path, text in new.items()})
+    base = store.add_files({path: text.encode() for path, text in old.items()}, executable)
+    theirs = store.add_files({path: text.encode() for path, text in new.items()}, executable)
     merged = Merged({})
     followed = templates_names(base, ours, theirs, moved, merged.notes)
     back = {new_name: path for path, new_name in moved.items()}

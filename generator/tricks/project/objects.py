@@ -9,14 +9,14 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from tricks.git import git
 
-FILE, LINK = "100644", "120000"
+FILE, EXECUTABLE, LINK = "100644", "100755", "120000"
 # A temporary index is whole and alone, whatever the repository's settings are.
 PLAIN_INDEX = ("-c", "core.splitIndex=false", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false")
 # The author of commits that no branch ever has.
@@ -56,8 +56,8 @@ class Store:
         where = {"GIT_OBJECT_DIRECTORY": str(self._scratch / "objects")}
         return git(self.folder, *arguments, stdin=stdin, variables=where | dict(variables or {}))
 
-    def add_files(self, contents: Mapping[str, bytes]) -> Files:
-        """Plain files of these contents, by the same names."""
+    def add_files(self, contents: Mapping[str, bytes], executable: Container[str] = ()) -> Files:
+        """Files of these contents, by the same names."""
         distinct = list(dict.fromkeys(contents.values()))
         if not distinct:
             return {}
@@ -68,7 +68,7 @@ class Store:
                     file.write(data)
             output = self.git("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=os.fsencode("\n".join(paths)))
         oids = dict(zip(distinct, output.decode().split(), strict=True))
-        return {name: Entry(FILE, oids[data]) for name, data in contents.items()}
+        return {name: Entry(EXECUTABLE if name in executable else FILE, oids[data]) for name, data in contents.items()}
 
     def add_trees(self, *sides: Mapping[str, Entry]) -> list[str]:
         """The ids of the trees of these files."""

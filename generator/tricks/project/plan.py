@@ -61,7 +61,8 @@ def prepare(
     old = render(before, project.answers, project.address, project.version)
     new = render(after, answers, project.address, target)
     moved = templates_renames(before.sources(), after.sources()) if target != project.version else {}
-    merged = merge(project.place.store, project.files, old, new, moved, command, ANSWERS)
+    executable = {path.as_posix() for path in before.executable | after.executable}
+    merged = merge(project.place.store, project.files, old, new, moved, command, ANSWERS, executable)
     todo = steps(project.files, merged.files, merged.conflicts)
     check_room(project.place, todo)
     return Change(project, command, todo, merged, target, after.answer(answers).recorded)

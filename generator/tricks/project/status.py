@@ -53,7 +53,8 @@ def stand(project: Project, origin: Origin, patience: float) -> Standing:
         template = origin.template(project.version)
         read_answers(template, project.answers)
         old = render(template, project.answers, project.address, project.version)
-        found.edits, found.own_files = edits(project.place, old)
+        executable = {path.as_posix() for path in template.executable}
+        found.edits, found.own_files = edits(project.place, old, executable)
     except UserError as error:
         found.untold.append(f"What you changed is not known: {error}")
     return found
@@ -73,10 +74,10 @@ def open_conflicts(place: Place) -> list[str]:
     return [f"{path}:{line}" for path, line in markers] + [f"{name} (not added to git yet)" for name in without]
 
 
-def edits(place: Place, old: dict[str, str]) -> tuple[list[Edit], int]:
+def edits(place: Place, old: dict[str, str], executable: set[str]) -> tuple[list[Edit], int]:
     """What differs between the rendering and the work tree, and how many tracked files are the owner's own."""
-    generated = place.store.add_files({place.prefix + path: text.encode() for path, text in old.items()})
-    (tree,) = place.store.add_trees(generated)
+    generated = place.store.add_files({path: text.encode() for path, text in old.items()}, executable)
+    (tree,) = place.store.add_trees({place.prefix + path: entry for path, entry in generated.items()})
     asked = ("diff", "--no-ext-diff", "--numstat", "-z", "-M50%", "--no-rename-empty", tree, "--", place.prefix or ".")
     fields = iter(place.store.git(*asked).split(b"\0")[:-1])
     found: list[Edit] = []

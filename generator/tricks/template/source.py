@@ -72,7 +72,16 @@ def template() -> Iterator[Source]:
             if changes
             else ""
         )
-    yield Source(root, url, commit, warning)
+    try:
+        yield Source(root, url, commit, warning)
+    except Exception as error:
+        import jinja2  # start-up time
+
+        if not isinstance(error, jinja2.TemplateError):
+            raise
+        where = f", line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
+        name = getattr(error, "filename", None) or root
+        raise UserError(f"The template cannot be rendered: {name}{where}: {error.message}") from error
 
 
 def outside_git() -> bool:
