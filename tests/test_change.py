@@ -200,7 +200,7 @@ def test_a_project_in_a_folder_of_a_repository(tricks: Run, tmp_path: Path) -> N
     (top / "other").mkdir(parents=True)
     (top / "other/train.py").write_text("print()\n", encoding="utf-8")
     folder = top / "my projects" / "数字"
-    assert tricks("new", str(folder), "--defaults").exit_code == 0
+    assert tricks("new", str(folder), "--defaults", "--no-git").exit_code == 0
     insert(folder / "train.py", "def update(", "# mine")
     commit(top)
     (top / "other/train.py").write_text("edited\n", encoding="utf-8")  # not our business
@@ -318,11 +318,45 @@ def test_the_order_of_the_recorded_techniques(tricks: Run, project: Project) -> 
     commit(folder)
     before = tree(folder)
     tricks("add", "compile", "p")
-    assert answers(folder)["techniques"] == ["ddp", "amp", "compile"]  # an own order is kept
+    assert answers(folder)["techniques"] == ["amp", "ddp", "compile"]  # that of the choices, as Copier has it
     commit(folder)
     tricks("remove", "compile", "p")
-    assert tree(folder) == before
+    assert answers(folder)["techniques"] == ["amp", "ddp"]
+    assert {**tree(folder), ".copier-answers.yml": b""} == {**before, ".copier-answers.yml": b""}
     commit(folder)
     other = project("q", "-d", "techniques=amp,ddp")
     tricks("add", "accumulation", "q")
     assert answers(other)["techniques"] == ["amp", "accumulation", "ddp"]
+
+
+def test_one_grammar(tricks: Run, project: Project) -> None:
+    folder = project("p", "recommended")
+    assert tricks("set", "+ddp", "-amp", "schedule=plateau", "p").exit_code == 0
+    assert answers(folder)["techniques"] == ["accumulation", "clipping", "scheduler", "param_groups", "ddp"]
+    assert answers(folder)["schedule"] == "plateau"
+    commit(folder)
+    assert tricks("add", "export", "+pre_commit", "export_formats=onnx", "p").exit_code == 0
+    assert answers(folder)["export_formats"] == ["onnx"] and answers(folder)["extras"] == ["pre_commit"]
+    commit(folder)
+    assert tricks("remove", "ddp,export", "pre_commit", "p").exit_code == 0
+    assert answers(folder)["extras"] == [] and "export_formats" not in answers(folder)
+    commit(folder)
+    assert tricks("set", "minimal", "p").exit_code == 0 and answers(folder)["techniques"] == []
+    commit(folder)
+    assert tricks("set", "amp", "ddp", "p").exit_code == 0 and answers(folder)["techniques"] == ["amp", "ddp"]
+
+
+def test_the_project_is_found_from_its_sub_folders(
+    tricks: Run, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project()
+    (folder / "a/b").mkdir(parents=True)
+    for place in (folder, folder / "tests", folder / "a/b"):
+        monkeypatch.chdir(place)
+        assert tricks("status").exit_code == 0
+        assert "+++ b/distributed.py" in tricks("diff", "add", "ddp").stdout
+        assert tricks("add", "ddp").exit_code == 0 and (folder / "distributed.py").exists()
+        assert tricks("undo").exit_code == 0 and not (folder / "distributed.py").exists()
+    monkeypatch.chdir(folder.parent)
+    assert tricks("status").exit_code == 1
+    assert tricks("status", "p/tests").exit_code == 0

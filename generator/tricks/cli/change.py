@@ -120,8 +120,8 @@ def change(
                 return choice.revise(template, known, words, sign, answers)
             except choice.UnknownName as error:
                 raise UserError(
-                    f"{error} (This project's version of the template is {version or project.version}; `tricks update` "
-                    "brings newer ones.)"
+                    f"This project's version of the template has no technique {error.name!r}: {error.hint} "
+                    "(`tricks update` brings newer ones.)"
                 ) from error
 
         def complete(template: Any, known: Any, answers: dict[str, Any]) -> dict[str, Any]:

@@ -9,14 +9,16 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from tricks.project.apply import Step
-from tricks.project.merge import Conflict
-from tricks.project.plan import Change, difference
-from tricks.project.read import Project
-from tricks.project.status import Standing, describe
+if TYPE_CHECKING:
+    from tricks.project.apply import Step
+    from tricks.project.merge import Conflict
+    from tricks.project.plan import Change
+    from tricks.project.read import Project
+    from tricks.project.status import Standing
 
 
 def in_color() -> bool:
@@ -84,6 +86,8 @@ def highlight(name: str, text: str) -> None:
 
 def preview(change: Change) -> None:
     """The difference that would be made, and on standard error what else there is to know."""
+    from tricks.project.plan import difference  # start-up time: `tricks list` shares this module
+
     click.echo(difference(change.project.place, change.steps, in_color()), nl=False)
     click.echo(f"{summary(change.steps)}. Nothing was written.", err=True)
     explain(change, would=True)
@@ -145,6 +149,8 @@ def show_standing(project: Project, found: Standing) -> None:
     """What `tricks status` prints."""
     news = f"; {found.newer} is out: `tricks update`" if found.newer else ""
     click.echo(f"Made from {project.address} at {project.version}{news}.")
+    from tricks.project.status import describe
+
     for line in describe(project.answers):
         click.echo(f"  {line}")
     if found.edits:

@@ -47,7 +47,7 @@ def run(command: list[str], project: Path) -> None:
         "Put that right, and go on as the message above says."
     )
     try:
-        status = subprocess.call(command, cwd=project, env=outside(), stdout=sys.stderr)
+        status = subprocess.call(command, cwd=project, env=outside(), stdout=2)  # beside the result
     except OSError as error:
         raise UserError(sentence) from error
     if status:

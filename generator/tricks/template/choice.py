@@ -17,7 +17,12 @@ Questions = Mapping[str, Question]
 
 
 class UnknownName(UserError):
-    """A word that is no name of this version of the template."""
+    """A word that is no name of this version of the template; `hint` says what it may mean."""
+
+    def __init__(self, name: str, hint: str) -> None:
+        super().__init__(f"There is no {name!r}: {hint}")
+        self.name = name
+        self.hint = hint
 
 
 @dataclass
@@ -34,7 +39,7 @@ class Choice:
 def parse(known: Questions, words: Iterable[str], sign: str = "") -> Choice:
     """What the words say; `sign` is that of a bare name, which without one is named outright.
 
-    Raises UnknownName, or UserError for words that contradict each other.
+    Raises UserError for words that contradict each other, and UnknownName.
     """
     choice = Choice()
     presets = questions.presets(known)
@@ -63,7 +68,7 @@ def parse(known: Questions, words: Iterable[str], sign: str = "") -> Choice:
         raise UserError("Two presets are given: name one.")
     if "techniques" in choice.answers and (choice.preset or choice.names):
         raise UserError(f"{choice.preset or choice.names[0]} and techniques= are both given: leave out one.")
-    both = [name for pair, name in ((pair, pair[1]) for pair in choice.more) if pair in choice.less]
+    both = [pair[1] for pair in choice.more if pair in choice.less]
     if both:
         raise UserError(f"{both[0]} is both added and taken away: leave out one.")
     return choice
@@ -77,17 +82,18 @@ def _list_that_holds(known: Questions, name: str) -> str:
     raise unknown(known, name, [value for question in lists for value in question.choices])
 
 
-def unknown(known: Questions, name: str, names: Iterable[str]) -> UnknownName:
+def unknown(known: Questions, name: str, names: Iterable[str]) -> UserError:
     """The error for a word that is none of the names: how to say what it probably means."""
     for question in known.values():
         if name in question.choices and not question.hidden and question.name != "preset":
             sign = f" or +{name}" if question.multiselect else ""
-            return UnknownName(f"{name!r} is a value of {question.name}: write {question.name}={name}{sign}.")
+            return UserError(f"{name!r} is a value of {question.name}: write {question.name}={name}{sign}.")
     if name in known and not known[name].hidden:
-        return UnknownName(f"{name!r} is a question: write {name}=VALUE.")
+        return UserError(f"{name!r} is a question: write {name}=VALUE.")
     if name in questions.presets(known):
-        return UnknownName(f"{name!r} is a preset: it has no sign and stands alone.")
-    return UnknownName(f"There is no {name!r}: {questions.nearest(name, names)}")
+        return UserError(f"{name!r} is a preset: it has no sign and stands alone.")
+    near = questions.nearest(name, names)
+    return UnknownName(name, near if near.startswith("did") else questions.nearest(name, known["techniques"].choices))
 
 
 def answers(template: Template, known: Questions, choice: Choice, present: Answers, where: str) -> Answers:
