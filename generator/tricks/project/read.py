@@ -16,8 +16,9 @@ from tricks.git import GitError, check_version, git
 from tricks.project.objects import Files, Store, read_tree
 
 ANSWERS = ".copier-answers.yml"
-# The first line of a conflict that this tool or `copier update` left.
-MARKER = "^<<<<<<< (yours|before updating)[[:space:]]*$"
+# The first or last line of a conflict that this tool, `copier update` or git left. The generated pre-commit
+# configuration and workflow look for the same.
+MARKER = "^(<<<<<<<|>>>>>>>) [^ ]"
 
 
 @dataclass(frozen=True)

@@ -193,6 +193,7 @@ def save_edits(place: Place, record: Record, edited: list[str]) -> Path:
     }
     trees = store.add_trees(left, now)
     plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--binary", "--full-index", "--no-renames")
-    patch = record_file(place).with_name("edits.patch")
+    folder = record_file(place).parent
+    patch = folder / f"edits-{sum(1 for _ in folder.glob('edits-*.patch')) + 1}.patch"
     patch.write_bytes(store.git("-c", "diff.noprefix=false", "-c", "diff.mnemonicPrefix=false", "diff", *plain, *trees))
     return patch

@@ -70,6 +70,8 @@ def check_out(place: Place, files: Mapping[str, Entry]) -> None:
 def set_index(place: Place, files: Mapping[str, Indexed]) -> None:
     """Raises GitError."""
     git(place.top, "update-index", "-z", "--index-info", stdin=index_rows(place, files))
+    # Without the files' times in the index `git apply` takes them for changed.
+    git(place.top, "update-index", "-q", "--unmerged", "--refresh")
 
 
 def index_rows(place: Place, files: Mapping[str, Indexed]) -> bytes:
