@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
+from typer.testing import CliRunner
 
 from tricks.cli import main as cli
 from tricks.template import source

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from tests import histories, releases
 from tests.choices import CHOICES, TECHNIQUES

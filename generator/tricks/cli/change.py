@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import click
+import typer
 
 from tricks import UserError
-from tricks.cli.command import DATA, DEFAULTS, GRAMMAR, Command, plain, words
+from tricks.cli.command import GRAMMAR, NONE, Command, Data, Defaults, app, given_words, plain
 from tricks.template import questions, source
 
 # The exit status of a change that was made but needs the owner: 1 is for a change that was refused.
 UNRESOLVED = 3
 ANSWERS = ".copier-answers.yml"
 
-FOLDER = click.argument("dest", type=click.Path(path_type=Path), default=Path(), metavar="[DEST]")
-DRY_RUN = click.option("--dry-run", is_flag=True, help="Show the difference that it would make; change nothing.")
+Words = Annotated[list[str], given_words("WORD... [DEST]")]
+Folder = Annotated[Path, typer.Argument(metavar="[DEST]")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the difference that it would make; change nothing.")]
 
 WHERE = "The project is the one around this folder, or that of the last word: p, or ./p where a technique is called so."
 
@@ -26,37 +27,29 @@ def its_words(what: str, examples: str) -> str:
     return f"{what}\n\n{GRAMMAR}\n{WHERE}\n\n{examples}"
 
 
-@click.command(
+@app.command(
     cls=Command,
     help=its_words(
         "Add techniques to a project, and keep what its owner changed.",
         "For example: tricks add ddp export export_formats=onnx",
     ),
 )
-@words("WORD... [DEST]")
-@DATA
-@DEFAULTS
-@DRY_RUN
-def add(words: list[str], data: list[str], defaults: bool, dry_run: bool) -> None:
+def add(words: Words = NONE, data: Data = NONE, defaults: Defaults = False, dry_run: DryRun = False) -> None:
     change("add", words, "+", data, defaults, dry_run)
 
 
-@click.command(
+@app.command(
     cls=Command,
     help=its_words(
         "Remove techniques from a project, and keep what its owner changed.",
         "For example: tricks remove ddp",
     ),
 )
-@words("WORD... [DEST]")
-@DATA
-@DEFAULTS
-@DRY_RUN
-def remove(words: list[str], data: list[str], defaults: bool, dry_run: bool) -> None:
+def remove(words: Words = NONE, data: Data = NONE, defaults: Defaults = False, dry_run: DryRun = False) -> None:
     change("remove", words, "-", data, defaults, dry_run)
 
 
-@click.command(
+@app.command(
     "set",
     cls=Command,
     help=its_words(
@@ -64,21 +57,18 @@ def remove(words: list[str], data: list[str], defaults: bool, dry_run: bool) -> 
         "For example: tricks set schedule=plateau +ddp -amp",
     ),
 )
-@words("WORD... [DEST]")
-@DATA
-@DEFAULTS
-@DRY_RUN
-def set_answers(words: list[str], data: list[str], defaults: bool, dry_run: bool) -> None:
+def set_answers(words: Words = NONE, data: Data = NONE, defaults: Defaults = False, dry_run: DryRun = False) -> None:
     change("set", words, "", data, defaults, dry_run)
 
 
-@click.command(cls=Command)
-@click.argument("words", nargs=-1, metavar="[KEY=VALUE]... [DEST]", callback=plain)
-@click.option("--to", metavar="VERSION", help="This version; by default the newest.")
-@DATA
-@DEFAULTS
-@DRY_RUN
-def update(words: list[str], to: str | None, data: list[str], defaults: bool, dry_run: bool) -> None:
+@app.command(cls=Command)
+def update(
+    words: Annotated[list[str], typer.Argument(metavar="[KEY=VALUE]... [DEST]", callback=plain)] = NONE,
+    to: Annotated[str | None, typer.Option(metavar="VERSION", help="This version; by default the newest.")] = None,
+    data: Data = NONE,
+    defaults: Defaults = False,
+    dry_run: DryRun = False,
+) -> None:
     """Bring a newer version of the template into a project, and keep what its owner changed.
 
     KEY=VALUE answers a question that is new.
@@ -96,9 +86,10 @@ def change(
 
     words, folder = split(words)
     words = [*words, *data]
+    example = "schedule=plateau" if command == "set" else "ddp"
     if to is None and not words:
         raise UserError(
-            f"Name what to {command}, for example `tricks {command} ddp`; `tricks list` shows what there is."
+            f"Name what to {command}, for example `tricks {command} {example}`; `tricks list` shows what there is."
         )
     if to is not None and any("=" not in word for word in words):
         raise UserError("`tricks update` takes KEY=VALUE alone: choose techniques by `tricks add` before or after it.")
@@ -110,7 +101,7 @@ def change(
             read.check_clean(project)
             version = versions.target(origin, project.version, to)
             if version is None:
-                click.echo(f"Nothing to update: the project is at {project.version}, the newest version.")
+                typer.echo(f"Nothing to update: the project is at {project.version}, the newest version.")
                 return
             label = f"update --to {version}"
         template = origin.template(version or project.version)
@@ -134,7 +125,7 @@ def change(
 
         planned = plan.prepare(project, origin, label, revise, complete, version)
     if not planned.steps:
-        click.echo("Nothing to change: the project has that already.")
+        typer.echo("Nothing to change: the project has that already.")
         return
     if dry_run:
         output.preview(planned)
@@ -142,7 +133,7 @@ def change(
         apply.apply(project.place, planned.steps, label)
         output.show(planned)
     if planned.merged.conflicts:
-        raise SystemExit(UNRESOLVED)
+        raise typer.Exit(UNRESOLVED)
 
 
 def split(words: list[str]) -> tuple[list[str], Path | None]:
@@ -172,23 +163,25 @@ def project_around(folder: Path | None) -> Path:
     return start
 
 
-@click.command(cls=Command)
-@FOLDER
-@click.option("--force", is_flag=True, help="Also in files that were edited since; a patch keeps those edits.")
-def undo(dest: Path, force: bool) -> None:
+@app.command(cls=Command)
+def undo(
+    dest: Folder = Path(),
+    force: Annotated[
+        bool, typer.Option("--force", help="Also in files that were edited since; a patch keeps those edits.")
+    ] = False,
+) -> None:
     """Take back the last add, remove, set or update of a project."""
     from tricks.project import read
     from tricks.project import undo as undoing
 
     undone = undoing.take_back(read.locate(project_around(dest)), force)
-    click.echo(f"`tricks {undone.command}` is taken back: {len(undone.files)} files are as they were.")
+    typer.echo(f"`tricks {undone.command}` is taken back: {len(undone.files)} files are as they were.")
     if undone.patch:
-        click.echo(f"Your later edits are kept: `git apply --3way {shlex.quote(str(undone.patch))}` brings them back.")
+        typer.echo(f"Your later edits are kept: `git apply --3way {shlex.quote(str(undone.patch))}` brings them back.")
 
 
-@click.command(cls=Command)
-@FOLDER
-def status(dest: Path) -> None:
+@app.command(cls=Command)
+def status(dest: Folder = Path()) -> None:
     """Show a project's version and answers, what its owner changed, conflicts left, and whether there is news."""
     from tricks.cli import output
     from tricks.project import read
@@ -200,4 +193,4 @@ def status(dest: Path) -> None:
         found = standing.stand(project, origin, patience=10)
     output.show_standing(project, found)
     if found.conflicts:
-        raise SystemExit(UNRESOLVED)
+        raise typer.Exit(UNRESOLVED)

@@ -4,78 +4,104 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Annotated, Any
 
-import click
-from click.shell_completion import CompletionItem
+import typer
+from typer.core import TyperCommand, TyperGroup
 
 from tricks import Interrupted, UserError
 from tricks.git import GitError
 from tricks.template import questions, source
 
-# -amp is a word, where -h, -d KEY=VALUE and -dKEY=VALUE are options. click sees the word behind this character.
-Function = TypeVar("Function", bound=Callable[..., Any])
+# -amp is a word, where -h, -d KEY=VALUE and -dKEY=VALUE are options. typer sees the word behind this character.
 SHIELD = "\0"
 MINUS_NAME = re.compile(r"-[A-Za-z][\w,]+")
 
 
-class Command(click.Command):
+class AsTyped:
+    """Takes words as they are. typer's own conversion imports pydantic, a third of the time of `tricks show`."""
+
+    def __init__(self, parameter: Any) -> None:
+        self.is_path = parameter.type_descriptor.annotation is Path
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        if param.multiple or param.nargs == -1:
+            return list(value or ())
+        return Path(value) if self.is_path and value is not None else value
+
+
+class Quick:
+    """The parameters of a command, taken as they are typed."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            # An older typer, which has no such method, converts without pydantic.
+            parameter.get_runtime_param = lambda parameter=parameter: AsTyped(parameter)
+        return parameters
+
+
+class Command(Quick, TyperCommand):
     """A command in whose words a name may have a minus sign."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, [SHIELD + word if MINUS_NAME.fullmatch(word) else word for word in args])
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         found = super().shell_complete(ctx, incomplete)
-        if incomplete.startswith("-") and any(parameter.name == "words" for parameter in self.params):
-            found += [CompletionItem(word) for word in complete_words(ctx, None, incomplete)]
+        if incomplete.startswith("-"):
+            for parameter in self.params:
+                found += parameter.shell_complete(ctx, incomplete) if parameter.name == "words" else []
         return found
 
 
-class Tool(click.Group):
+class Tool(Quick, TyperGroup):
     """The group of the commands. What one of them raises becomes one sentence and an exit status."""
 
-    command_class = Command
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if os.environ.get("NO_COLOR"):
             ctx.color = False
         return super().parse_args(ctx, args)
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if (
-            args
-            and self.get_command(ctx, args[0]) is None
-            and not args[0].startswith("-")
-            and not ctx.resilient_parsing
-        ):
-            raise UserError(f"There is no command {args[0]!r}: {questions.nearest(args[0], self.commands)}")
-        return super().resolve_command(ctx, args)
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is None and not cmd_name.startswith("-") and not ctx.resilient_parsing:
+            raise UserError(f"There is no command {cmd_name!r}: {questions.nearest(cmd_name, self.commands)}")
+        return command
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except UserError as error:
-            click.secho(f"Error: {error}", fg="red", err=True, color=ctx.color)
-            ctx.exit(1)
+            typer.secho(f"Error: {error}", fg="red", err=True, color=ctx.color)
+            raise typer.Exit(1) from None
         except GitError as error:
-            click.secho(f"Error: git failed, and nothing was changed: {error}.", fg="red", err=True, color=ctx.color)
-            ctx.exit(1)
+            typer.secho(f"Error: git failed, and nothing was changed: {error}.", fg="red", err=True, color=ctx.color)
+            raise typer.Exit(1) from None
         except Interrupted:
-            click.echo("Stopped: nothing was written.", err=True)
-            ctx.exit(130)
+            typer.echo("Stopped: nothing was written.", err=True)
+            raise typer.Exit(130) from None
         except KeyboardInterrupt:
-            click.echo("Stopped.", err=True)
-            ctx.exit(130)
+            typer.echo("Stopped.", err=True)
+            raise typer.Exit(130) from None
 
 
-def plain(ctx: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> list[str]:
+app = typer.Typer(
+    cls=Tool,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def plain(words: list[str]) -> list[str]:
     """Words as they were typed."""
-    return [word.removeprefix(SHIELD) for word in words]
+    return [word.removeprefix(SHIELD) for word in words or ()]
 
 
-def complete_words(ctx: click.Context, parameter: click.Parameter | None, incomplete: str) -> list[str]:
+def complete_words(incomplete: str) -> list[str]:
     """Names with their sign, and KEY=VALUE; after a comma the next value of the list."""
     known = questions.load(source.copier_yml())
     sign = incomplete[:1] if incomplete[:1] in ("+", "-") else ""
@@ -98,38 +124,43 @@ def complete_words(ctx: click.Context, parameter: click.Parameter | None, incomp
     return [text for text in found if text.startswith(incomplete)]
 
 
-def complete_pairs(ctx: click.Context, parameter: click.Parameter | None, incomplete: str) -> list[str]:
-    return [word for word in complete_words(ctx, parameter, incomplete) if "=" in word]
+def complete_pairs(incomplete: str) -> list[str]:
+    return [word for word in complete_words(incomplete) if "=" in word]
 
 
-def complete_presets(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+def complete_presets(incomplete: str) -> list[str]:
     names = questions.presets(questions.load(source.copier_yml()))
     return [name for name in names if name.startswith(incomplete)]
 
 
-def words(metavar: str) -> Callable[[Function], Function]:
+def given_words(metavar: str) -> Any:
     """The argument of a command that takes words."""
-    return click.argument("words", nargs=-1, metavar=metavar, callback=plain, shell_complete=complete_words)
+    return typer.Argument(metavar=metavar, callback=plain, autocompletion=complete_words)
 
+
+NONE: list[str] = []  # a default that nobody changes
 
 # The first forms of the words; they go on to work.
-PRESET = click.option("--preset", metavar="NAME", shell_complete=complete_presets, help="The same as NAME.")
-DATA = click.option(
-    "--data",
-    "-d",
-    metavar="KEY=VALUE",
-    multiple=True,
-    callback=plain,
-    shell_complete=complete_pairs,
-    help="The same as KEY=VALUE.",
-)
-DATA_FILE = click.option(
-    "--data-file",
-    metavar="FILE",
-    type=click.Path(),
-    help="Answers from a YAML file, also a project's .copier-answers.yml; the words decide over it.",
-)
-DEFAULTS = click.option("--defaults", is_flag=True, help="Ask nothing: take the defaults.")
+Preset = Annotated[str | None, typer.Option(metavar="NAME", autocompletion=complete_presets, help="The same as NAME.")]
+Data = Annotated[
+    list[str],
+    typer.Option(
+        "--data",
+        "-d",
+        metavar="KEY=VALUE",
+        callback=plain,
+        autocompletion=complete_pairs,
+        help="The same as KEY=VALUE.",
+    ),
+]
+DataFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Answers from a YAML file, also a project's .copier-answers.yml; the words decide over it.",
+    ),
+]
+Defaults = Annotated[bool, typer.Option("--defaults", help="Ask nothing: take the defaults.")]
 
 GRAMMAR = """\b
   recommended        a preset

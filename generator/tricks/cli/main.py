@@ -4,50 +4,31 @@ from __future__ import annotations
 
 import io
 import sys
+from typing import Annotated
 
-import click
+import typer
 
-from tricks.cli import change, look, new
-from tricks.cli.command import Tool
-from tricks.template import source
+from tricks.cli import change, look, new  # noqa: F401  # each adds its commands to the app
+from tricks.cli.command import app
 
 
-def show_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+def show_version(wanted: bool) -> None:
     """Which template this tool has. A checkout asks git for it."""
     if wanted:
+        from tricks.template import source  # start-up time
+
         version, changes = source.installed_version()
-        click.echo(f"tricks {version or 'of an unknown version'}{', with uncommitted changes' if changes else ''}")
-        context.exit()
+        typer.echo(f"tricks {version or 'of an unknown version'}{', with uncommitted changes' if changes else ''}")
+        raise typer.Exit
 
 
-@click.group(
-    cls=Tool,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    no_args_is_help=True,
-    epilog='Completion of words: eval "$(_TRICKS_COMPLETE=bash_source tricks)", or zsh_source, or fish_source.',
-)
-@click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=show_version, help="Print the version."
-)
-def app() -> None:
+@app.callback()
+def tricks(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """Make a PyTorch training project that holds just the techniques you pick."""
-
-
-for command in (
-    new.new,
-    look.list_all,
-    look.explain,
-    look.show,
-    look.diff,
-    look.doctor,
-    change.add,
-    change.remove,
-    change.set_answers,
-    change.update,
-    change.undo,
-    change.status,
-):
-    app.add_command(command)
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
+import typer
 
 if TYPE_CHECKING:
     from tricks.project.apply import Step
@@ -29,7 +29,7 @@ def in_color() -> bool:
 def notice(sentence: str) -> None:
     """A sentence beside the result, on standard error."""
     if sentence:
-        click.secho(sentence, fg="yellow", err=True)
+        typer.secho(sentence, fg="yellow", err=True)
 
 
 @contextlib.contextmanager
@@ -49,7 +49,7 @@ def files(project: Path, names: Iterable[Path]) -> None:
     folders: dict[Path, list[str]] = {}
     for name in sorted(names):
         folders.setdefault(name.parent, []).append(name.name)
-    click.secho(f"{project} ({sum(map(len, folders.values()))} files)", bold=True)
+    typer.secho(f"{project} ({sum(map(len, folders.values()))} files)", bold=True)
     width = max(shutil.get_terminal_size().columns, 30)
     for folder in sorted(folders):
         start = "  " if folder == Path() else f"  {folder.as_posix()}/  "
@@ -57,7 +57,7 @@ def files(project: Path, names: Iterable[Path]) -> None:
         wrapped = textwrap.TextWrapper(
             width, initial_indent=start, subsequent_indent="    ", break_on_hyphens=False, break_long_words=False
         )
-        click.echo(wrapped.fill(text))
+        typer.echo(wrapped.fill(text))
 
 
 def colored(difference: str) -> str:
@@ -68,14 +68,14 @@ def colored(difference: str) -> str:
     lines = []
     for line in difference.splitlines(keepends=True):
         head = line.startswith(("+++", "---"))
-        lines.append(click.style(line, bold=True) if head else click.style(line, fg=colors.get(line[:1])))
+        lines.append(typer.style(line, bold=True) if head else typer.style(line, fg=colors.get(line[:1])))
     return "".join(lines)
 
 
 def highlight(name: str, text: str) -> None:
     """The text in color at a terminal, and byte for byte elsewhere."""
     if not in_color():
-        click.echo(text, nl=False)
+        typer.echo(text, nl=False)
         return
     from rich.console import Console  # a tenth of a second
     from rich.syntax import Syntax
@@ -88,8 +88,8 @@ def preview(change: Change) -> None:
     """The difference that would be made, and on standard error what else there is to know."""
     from tricks.project.plan import difference  # start-up time: `tricks list` shares this module
 
-    click.echo(difference(change.project.place, change.steps, in_color()), nl=False)
-    click.echo(f"{summary(change.steps)}. Nothing was written.", err=True)
+    typer.echo(difference(change.project.place, change.steps, in_color()), nl=False)
+    typer.echo(f"{summary(change.steps)}. Nothing was written.", err=True)
     explain(change, would=True)
 
 
@@ -97,11 +97,11 @@ def show(change: Change) -> None:
     """What was done to which file, and how to go on."""
     for sign, verb, color, names in kinds(change.steps):
         for name in names:
-            click.echo(click.style(f"  {sign} {name}", fg=color) + f"  ({verb})")
-    click.echo(f"{summary(change.steps)}.")
+            typer.echo(typer.style(f"  {sign} {name}", fg=color) + f"  ({verb})")
+    typer.echo(f"{summary(change.steps)}.")
     explain(change)
     if not change.merged.conflicts:
-        click.echo("Look at it with `git diff --cached`, then `git commit`; `tricks undo` takes it back.")
+        typer.echo("Look at it with `git diff --cached`, then `git commit`; `tricks undo` takes it back.")
 
 
 def kinds(steps: list[Step]) -> list[tuple[str, str, str, list[str]]]:
@@ -124,15 +124,15 @@ def summary(steps: list[Step]) -> str:
 def explain(change: Change, would: bool = False) -> None:
     """Notes and conflicts, with how to resolve them."""
     for note in change.merged.notes:
-        click.echo(f"Note: {note}", err=True)
+        typer.echo(f"Note: {note}", err=True)
     conflicts = change.merged.conflicts
     if not conflicts:
         return
-    click.secho("There would be conflicts:" if would else "Conflicts:", fg="red", err=True)
+    typer.secho("There would be conflicts:" if would else "Conflicts:", fg="red", err=True)
     for line in (line for conflict in conflicts for line in lines(conflict)):
-        click.echo(f"  {line}", err=True)
+        typer.echo(f"  {line}", err=True)
     if not would:
-        click.echo(
+        typer.echo(
             "Edit each place to what it should be and take the markers out (or `git rm` a file that you do not keep), "
             "then `git add` the file and commit. `tricks status` shows what is left, `tricks undo` takes it all back.",
             err=True,
@@ -148,26 +148,26 @@ def lines(conflict: Conflict) -> list[str]:
 def show_standing(project: Project, found: Standing) -> None:
     """What `tricks status` prints."""
     news = f"; {found.newer} is out: `tricks update`" if found.newer else ""
-    click.echo(f"Made from {project.address} at {project.version}{news}.")
+    typer.echo(f"Made from {project.address} at {project.version}{news}.")
     from tricks.project.status import describe
 
     for line in describe(project.answers):
-        click.echo(f"  {line}")
+        typer.echo(f"  {line}")
     if found.edits:
-        click.echo("Changed by you:")
+        typer.echo("Changed by you:")
     for edit in found.edits:
         if not edit.now:
-            click.echo(f"  {edit.path}: deleted")
+            typer.echo(f"  {edit.path}: deleted")
         else:
             name = edit.path if edit.now == edit.path else f"{edit.path} -> {edit.now}"
-            click.echo(f"  {name}: +{edit.added} -{edit.removed}")
+            typer.echo(f"  {name}: +{edit.added} -{edit.removed}")
     if found.own_files:
-        click.echo(f"Files of your own: {found.own_files}.")
+        typer.echo(f"Files of your own: {found.own_files}.")
     if found.undoable:
-        click.echo(f"`tricks undo` takes back `tricks {found.undoable}`.")
+        typer.echo(f"`tricks undo` takes back `tricks {found.undoable}`.")
     for sentence in found.untold:
-        click.echo(sentence, err=True)
+        typer.echo(sentence, err=True)
     if found.conflicts:
-        click.secho("Conflicts left:", fg="red")
+        typer.secho("Conflicts left:", fg="red")
         for conflict in found.conflicts:
-            click.echo(f"  {conflict}")
+            typer.echo(f"  {conflict}")
