@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -80,7 +81,7 @@ def change(
 ) -> None:
     """What the commands share: read the words, merge, and show or apply the result."""
     from tricks.cli import output, prompts
-    from tricks.project import plan, read, write
+    from tricks.project import apply, plan, read
     from tricks.template import choice, versions
 
     words, folder = split(words)
@@ -129,7 +130,7 @@ def change(
     if dry_run:
         output.preview(planned)
     else:
-        write.apply(project.place, planned.steps, label)
+        apply.apply(project.place, planned.steps, label)
         output.show(planned)
     if planned.merged.conflicts:
         raise typer.Exit(UNRESOLVED)
@@ -163,12 +164,20 @@ def project_around(folder: Path | None) -> Path:
 
 
 @app.command(cls=Command)
-def undo(dest: Folder = Path()) -> None:
+def undo(
+    dest: Folder = Path(),
+    force: Annotated[
+        bool, typer.Option("--force", help="Also in files that were edited since; a patch keeps those edits.")
+    ] = False,
+) -> None:
     """Take back the last add, remove, set or update of a project."""
-    from tricks.project import read, write
+    from tricks.project import read
+    from tricks.project import undo as undoing
 
-    command, files = write.take_back(read.locate(project_around(dest)))
-    typer.echo(f"`tricks {command}` is taken back: {len(files)} files are as they were.")
+    undone = undoing.take_back(read.locate(project_around(dest)), force)
+    typer.echo(f"`tricks {undone.command}` is taken back: {len(undone.files)} files are as they were.")
+    if undone.patch:
+        typer.echo(f"Your later edits are kept: `git apply --3way {shlex.quote(str(undone.patch))}` brings them back.")
 
 
 @app.command(cls=Command)

@@ -13,10 +13,12 @@ from tricks.cli.command import app
 
 
 def show_version(wanted: bool) -> None:
+    """Which template this tool has. A checkout asks git for it."""
     if wanted:
-        from tricks import __version__  # asks git in a checkout
+        from tricks.template import source  # start-up time
 
-        typer.echo(f"tricks {__version__}")
+        version, changes = source.installed_version()
+        typer.echo(f"tricks {version or 'of an unknown version'}{', with uncommitted changes' if changes else ''}")
         raise typer.Exit
 
 

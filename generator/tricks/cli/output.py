@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
+    from tricks.project.apply import Step
     from tricks.project.merge import Conflict
     from tricks.project.plan import Change
     from tricks.project.read import Project
     from tricks.project.status import Standing
-    from tricks.project.write import Step
 
 
 def in_color() -> bool:

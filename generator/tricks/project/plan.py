@@ -8,12 +8,11 @@ from typing import Any
 
 import jinja2
 
-from tricks import UserError, __version__
-from tricks.git import git
+from tricks import UserError
+from tricks.project.apply import Step, check_room, steps
 from tricks.project.merge import Merged, merge, templates_renames
 from tricks.project.read import ANSWERS, Place, Project, check_clean, check_copier
-from tricks.project.write import Step, check_room, steps
-from tricks.template import questions
+from tricks.template import questions, source
 from tricks.template.questions import Question
 from tricks.template.rendering import Template
 from tricks.template.versions import Origin
@@ -62,7 +61,8 @@ def prepare(
     old = render(before, project.answers, project.address, project.version)
     new = render(after, answers, project.address, target)
     moved = templates_renames(before.sources(), after.sources()) if target != project.version else {}
-    merged = merge(project.place.store, project.files, old, new, moved, command, ANSWERS)
+    executable = {path.as_posix() for path in before.executable | after.executable}
+    merged = merge(project.place.store, project.files, old, new, moved, command, ANSWERS, executable)
     todo = steps(project.files, merged.files, merged.conflicts)
     check_room(project.place, todo)
     return Change(project, command, todo, merged, target, after.answer(answers).recorded)
@@ -90,7 +90,7 @@ def render(template: Template, answers: Answers, address: str, version: str) -> 
         return {path.as_posix(): text for path, text in template.render(answers, address, version).items()}
     except (jinja2.TemplateError, KeyError, TypeError) as error:
         raise UserError(
-            f"Version {version} of the template cannot be rendered by tricks {__version__} "
+            f"Version {version} of the template cannot be rendered by tricks {source.installed_version()[0]} "
             f"({type(error).__name__}: {error}): update tricks."
         ) from error
 
@@ -98,12 +98,9 @@ def render(template: Template, answers: Answers, address: str, version: str) -> 
 def difference(place: Place, todo: Sequence[Step], color: bool) -> str:
     """The change to the files as git shows a difference."""
     store = place.store
-    trees = [
-        store.add_tree({step.path: entry for step in todo if (entry := getattr(step, side))})
-        for side in ("before", "after")
-    ]
-    store.write(*trees)
+    before = {step.path: step.before for step in todo if step.before}
+    trees = store.add_trees(before, {step.path: step.after for step in todo if step.after})
     shown = f"--color={'always' if color else 'never'}"
     settings = ("-c", "core.quotePath=false", "-c", "diff.noprefix=false", "-c", "diff.mnemonicPrefix=false")
-    output = git(place.folder, *settings, "diff", "--no-ext-diff", "--no-textconv", shown, "-M", *trees)
+    output = store.git(*settings, "diff", "--no-ext-diff", "--no-textconv", shown, "-M", *trees)
     return output.decode(errors="replace")
