@@ -8,7 +8,7 @@ from checkpoint import read, restore, set_random_state
 from config import to_dict, write_config
 
 # {% if ddp %}
-from distributed import from_first, rank, world_size
+from distributed import from_rank_0, rank, world_size
 
 # {% endif %}
 from run import Run
@@ -72,7 +72,7 @@ def resume(run_dir: Path, run: Run) -> None:
     # {% if ddp %}
     if len(content["random"]) == world_size():
         set_random_state(content["random"][rank()])
-    from_first(lambda: write_config(run_dir, run.config))
+    from_rank_0(lambda: write_config(run_dir, run.config))
     # {% else %}
     set_random_state(content["random"][0])
     write_config(run_dir, run.config)
