@@ -20,7 +20,7 @@ from matrix.conditions import Conditions, Values, compiled, names_in
 from matrix.diagrams import Diagram
 from tricks.template.rendering import GIVEN
 
-MARK = re.compile("\ue000([0-9]+):([0-9]+)\ue001")
+INDENTED = re.compile("( *)\ue000([0-9]+):([0-9]+)\ue001")
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Source:
         """All pieces, whatever their conditions: one text for each combination of the values that are printed."""
         return [
             # A tag that strips the line break before it has left two pieces on one line.
-            unmarked(re.sub(f"(?<=[^\n])(?={MARK.pattern})", "\n", self.whole.render(values)), when, values)
+            unmarked(re.sub(f"(?<=[^\n ])(?={INDENTED.pattern})", "\n", self.whole.render(values)), when, values)
             for values, when in conditions.cases(self.shows)
         ]
 
@@ -78,8 +78,8 @@ class Source:
 def unmarked(marked: str, condition: Diagram, values: Values) -> Text:
     lines, places, place = [], [], (0, 1)
     for line in marked.split("\n"):
-        if match := MARK.match(line):
-            place, line = (int(match[1]), int(match[2])), line[match.end() :]
+        if match := INDENTED.match(line):
+            place, line = (int(match[2]), int(match[3])), match[1] + line[match.end() :]
         lines.append(line)
         places.append(place)
     return Text("\n".join(lines), places, condition, values)
@@ -137,7 +137,7 @@ class Reader:
                     other = self.body(node.else_, name, when & ~test, flat)
                     found.append(nodes.If(node.test, inside, [], other))
                 case nodes.FilterBlock() if not name.endswith(".md"):
-                    found.append(nodes.FilterBlock(self.body(node.body, name, when, flat), node.filter))
+                    found.append(self.filtered(node, name, when, flat))
                 case nodes.Include(template=nodes.Const(value=included)):
                     found += self.read(included, when, flat)
                 case _:
@@ -145,6 +145,18 @@ class Reader:
                         f"{name}:{node.lineno}: {type(node).__name__} is not taken apart: use if, filter and include."
                     )
         return found
+
+    def filtered(self, node: nodes.FilterBlock, name: str, when: Diagram, flat: list[nodes.Node]) -> nodes.Node:
+        """A block of lines that a filter changes; where its argument has a condition, one block for each case."""
+        test = next((argument.test for argument in node.filter.args if isinstance(argument, nodes.CondExpr)), None)
+        if test is None:
+            return nodes.FilterBlock(self.body(node.body, name, when, flat), node.filter)
+        blocks = []
+        for case, truth in (("expr1", self.conditions.truth(test)), ("expr2", ~self.conditions.truth(test))):
+            chosen = [getattr(each, case) if isinstance(each, nodes.CondExpr) else each for each in node.filter.args]
+            plain = nodes.Filter(None, node.filter.name, chosen, [], None, None)
+            blocks.append(nodes.FilterBlock(self.body(node.body, name, when & truth, flat), plain))
+        return nodes.If(test, blocks[:1], [], blocks[1:])
 
     def output(self, node: nodes.Output, name: str, condition: Diagram) -> nodes.Output:
         number = len(self.pieces)
@@ -169,7 +181,9 @@ class Reader:
                         piece.line = part.lineno + place
                     piece.blank = False
                     piece.comment = piece.comment and line.lstrip().startswith("#")
-                    lines[place] = f"\ue000{number}:{part.lineno + place}\ue001{line}"
+                    # Behind the indentation, which a filter may look at.
+                    indent = line[: len(line) - len(line.lstrip(" "))]
+                    lines[place] = f"{indent}\ue000{number}:{part.lineno + place}\ue001{line[len(indent) :]}"
             found.append(nodes.TemplateData("\n".join(lines)))
         return nodes.Output(found)
 
