@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import graphlib
 import json
 import subprocess
 import sys
@@ -217,3 +219,24 @@ def test_completion_of_techniques(checkout: Path, environment: Any) -> None:
         variables["COMP_CWORD"] = "2"
         done = subprocess.run([sys.executable, "-m", "tricks"], env=variables, capture_output=True, text=True)
         assert done.stdout.split() == ["accumulation"], done.stderr
+
+
+def test_no_module_imports_another_in_a_circle() -> None:
+    package = ROOT / "generator/tricks"
+    files = {".".join(path.relative_to(package.parent).with_suffix("").parts): path for path in package.rglob("*.py")}
+    imports: dict[str, set[str]] = {}
+    for name, path in files.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):  # what only a type checker reads imports nothing
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                node.body = [ast.Pass()]
+        found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+        imports[name] = {
+            module
+            for node in found
+            for alias in node.names
+            for module in (node.module, f"{node.module}.{alias.name}")
+            if module in files
+        }
+    assert len(imports) > 20 and any(imports.values())
+    assert list(graphlib.TopologicalSorter(imports).static_order())
