@@ -102,7 +102,7 @@ def test_update_follows_renames_and_keeps_edits(tricks: Run, project: Callable[.
 def test_a_new_technique_after_the_update(tricks: Run, project: Callable[..., Path], history: Path) -> None:
     folder = project()
     result = tricks("add", "ema", "p")
-    assert result.exit_code == 1 and "There is no 'ema'" in result.output and "tricks update" in result.output
+    assert result.exit_code == 1 and "no technique 'ema'" in result.output and "tricks update" in result.output
     result = tricks("update", "p")
     assert result.exit_code == 1 and "licence is open (none, MIT)" in result.output  # a new question, and no terminal
     assert tricks("update", "p", "-d", "licence=MIT").exit_code == 0
