@@ -62,15 +62,16 @@ def save(
     parts: dict[str, Any],
     progress: Progress,
     extras: dict[str, Any],
+    device: torch.device,
 ) -> None:
     """Writes the states of `parts` (anything with state_dict) and the plain values of `extras` under their names.
 
     Raises SystemExit when the file cannot be written; what was there before is still there then.
     """
     # {% if ddp %}
-    random_states = all_gather(random_state())
+    random_states = all_gather(random_state(device))
     # {% else %}
-    random_states = [random_state()]
+    random_states = [random_state(device)]
     # {% endif %}
     content = {
         "format": FORMAT,
@@ -115,19 +116,25 @@ def plain(info: Any) -> Any:
         raise SystemExit(f"source.info in data.py has to be plain numbers, texts, lists and dicts: {error}.") from None
 
 
-def random_state() -> dict[str, Any]:
+def random_state(device: torch.device) -> dict[str, Any]:
     """The states of the generators that models use, dropout for one. The order of the data does not depend on them."""
-    state = {"torch": torch.get_rng_state(), "python": random.getstate()}
-    if torch.accelerator.is_available():
-        state["device"] = torch.get_device_module().get_rng_state()
+    state = {"torch": torch.get_rng_state(), "python": random.getstate(), "device_type": device.type}
+    if device.type != "cpu":
+        state["device"] = torch.get_device_module(device).get_rng_state()
     return state
 
 
-def set_random_state(state: dict[str, Any]) -> None:
+def set_random_state(state: dict[str, Any], device: torch.device) -> None:
+    """Sets the generators; that of the device only if the state is of its kind, for no other kind can read it."""
     torch.set_rng_state(state["torch"])
     random.setstate(state["python"])
-    if "device" in state and torch.accelerator.is_available():
-        torch.get_device_module().set_rng_state(state["device"])
+    if device.type != "cpu" and "device" in state and same_kind(state, device):
+        torch.get_device_module(device).set_rng_state(state["device"])
+
+
+def same_kind(state: dict[str, Any], device: torch.device) -> bool:
+    """Whether the random state is of a run on this kind of device; checkpoints before 0.2 do not tell."""
+    return state.get("device_type", device.type) == device.type
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 # {% filter regex_replace("\n+", "\n") %}
-from checkpoint import read, restore, set_random_state
+from checkpoint import read, restore, same_kind, set_random_state
 from config import to_dict, write_config
 
 # {% if ddp %}
@@ -23,6 +23,7 @@ from schedule import check_total
 FREE = {
     "run_dir",
     "resume",
+    "device",
     "epochs",
     "max_steps",
     # {% if not plateau %}
@@ -69,12 +70,22 @@ def resume(run_dir: Path, run: Run) -> None:
     # {% if stepwise %}
     check_total(content["progress"]["total_steps"], run.progress, run.config.schedule)
     # {% endif %}
+    if not same_kind(content["random"][0], run.device):
+        warning = (
+            f"This run goes on on {run.device.type} and was on {content['random'][0]['device_type']} before: the same "
+            "but for rounding, and for what the model itself draws at random (dropout)."
+        )
+        # {% if ddp %}
+        from_first(lambda: print(warning))
+        # {% else %}
+        print(warning)
+        # {% endif %}
     # {% if ddp %}
     if len(content["random"]) == world_size():
-        set_random_state(content["random"][rank()])
+        set_random_state(content["random"][rank()], run.device)
     from_first(lambda: write_config(run_dir, run.config))
     # {% else %}
-    set_random_state(content["random"][0])
+    set_random_state(content["random"][0], run.device)
     write_config(run_dir, run.config)
     # {% endif %}
 

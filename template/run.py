@@ -90,7 +90,8 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     parameters = [pair for pair in model.named_parameters() if pair[1].requires_grad]
     # {% endif %}
     # One kernel for all parameters instead of a dozen for each.
-    fused = device.type in ("cpu", "cuda", "mps", "xpu")
+    # Elsewhere None: PyTorch then takes what handles many parameters by one kernel, which False would forbid.
+    fused = device.type in ("cpu", "cuda", "mps", "xpu") or None
     optimizer = torch.optim.AdamW(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
     total_steps = config.max_steps or config.epochs * steps_per_epoch
     # {% if amp %}

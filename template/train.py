@@ -45,7 +45,7 @@ from debug import Hooks
 
 # {% endif %}
 # {% if ddp %}
-from device import find_device, to_device
+from device import to_device
 
 # {% else %}
 from device import at_least_one, find_device, to_device
@@ -245,7 +245,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         distributed.broadcast_buffers(run.model)
         # {% endif %}
         with log.paused():
-            save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, extras)
+            save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, extras, device)
 
     def assess() -> None:
         """Evaluates, and keeps the best model."""
@@ -272,6 +272,9 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         return at_end or (progress.step % every == 0 if every else progress.epoch_step == steps_per_epoch)
 
     stop, stopped = StopSignal(), 0
+    # {% if ddp %}
+    vote = distributed.StopVote()
+    # {% endif %}
     # {% if amp %}
     log = Log(run_dir, progress, config.log_every, device, skips_overflows=run.scaler.is_enabled())
     # {% else %}
@@ -330,9 +333,8 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
                 if due(config.eval_every):
                     assess()
                 # {% if ddp %}
-                # All ranks stop at the same step; asking costs a wait for the device, so not in every step on a GPU.
-                if device.type == "cpu" or log.due() or due(config.eval_every) or due(config.checkpoint_every):
-                    stopped = distributed.largest(stop.number)
+                # All ranks stop at the same step. An evaluation that a signal cut short must not be passed over.
+                stopped = vote.largest(stop.number, at_once=due(config.eval_every) or due(config.checkpoint_every))
                 # {% else %}
                 stopped = stop.number
                 # {% endif %}
@@ -363,14 +365,14 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
 def main() -> int:
     config = parse()
     # {% if ddp %}
-    device = distributed.start(find_device(), config.ddp)
+    device = distributed.start(config.device, config.ddp)
     distributed.check_equal(to_dict(config), "their arguments")
     run_dir = distributed.from_first(lambda: open_run(config))
     code = train(config, run_dir, device)
     distributed.stop()
     return code
     # {% else %}
-    return train(config, open_run(config), find_device())
+    return train(config, open_run(config), find_device(config.device))
     # {% endif %}
 
 
