@@ -18,7 +18,7 @@ from torch import nn
 
 # {% filter regex_replace("\n+", "\n") %}
 # {% if ddp %}
-from distributed import all_gather, from_first
+from distributed import all_gather, from_rank_0
 
 # {% endif %}
 from model import build_model
@@ -82,7 +82,7 @@ def save(
     }
     # {% if ddp %}
     # The others wait: torchrun would soon end a process that still writes, and a full disk ends them all.
-    from_first(lambda: write(path, content))
+    from_rank_0(lambda: write(path, content))
     # {% else %}
     write(path, content)
     # {% endif %}

@@ -131,7 +131,7 @@ def world_size() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
-def all_reduce(tensor: Tensor) -> Tensor:
+def sum_over_ranks(tensor: Tensor) -> Tensor:
     """The sum over all ranks, in place."""
     if dist.is_initialized():
         dist.all_reduce(tensor)
@@ -147,7 +147,7 @@ def all_gather(value: Any) -> list[Any]:
     return values
 
 
-def from_first(function: Callable[[], Any]) -> Any:
+def from_rank_0(function: Callable[[], Any]) -> Any:
     """What `function` returns on rank 0; nobody else calls it. Its SystemExit ends every rank."""
     answer = None
     if rank() == 0:
@@ -159,6 +159,14 @@ def from_first(function: Callable[[], Any]) -> Any:
     if isinstance(answer, SystemExit):
         raise answer if rank() == 0 else SystemExit(1)
     return answer
+
+
+def max_over_ranks(number: int) -> int:
+    """The largest of the ranks' numbers; no device is asked or waited for."""
+    largest = torch.tensor(number)
+    if dist.is_initialized():
+        dist.all_reduce(largest, dist.ReduceOp.MAX)
+    return int(largest)
 
 
 class StopVote:
@@ -227,7 +235,7 @@ def check_equal(value: Any, what: str) -> None:
         raise SystemExit(f"The ranks disagree about {what}: start every process with the same arguments and code.")
 
 
-def total(items: int | Tensor, device: torch.device) -> int | Tensor:
+def count_over_ranks(items: int | Tensor, device: torch.device) -> int | Tensor:
     """The number of items over all ranks, 1 at least; of several it is a 0-dim tensor that stays on the device."""
     if not dist.is_initialized():
         return at_least_one(items)
@@ -235,15 +243,14 @@ def total(items: int | Tensor, device: torch.device) -> int | Tensor:
         items = int(items)
     # torch.full fills on the device; the copy of a tensor would be waited for.
     own = items if isinstance(items, Tensor) else torch.full((), items, device=device)
-    return at_least_one(all_reduce(own))
+    return at_least_one(sum_over_ranks(own))
 
 
-def add_up(stopped: bool, sums: dict[str, tuple[float, int]]) -> tuple[bool, dict[str, tuple[float, int]]]:
-    """Whether any rank stopped, and the sums over all ranks by name; a rank may have had no batch at all."""
-    added: dict[str, tuple[float, int]] = {}
-    answers = all_gather((stopped, sums))
-    for _, own in answers:
+def sums_over_ranks(sums: dict[str, tuple[float, int]]) -> dict[str, tuple[float, int]]:
+    """The sums and their counts over all ranks, by name; a rank may have had no batch at all."""
+    found: dict[str, tuple[float, int]] = {}
+    for own in all_gather(sums):
         for name, (value, items) in own.items():
-            before = added.get(name, (0.0, 0))
-            added[name] = (before[0] + value, before[1] + items)
-    return any(other for other, _ in answers), added
+            before = found.get(name, (0.0, 0))
+            found[name] = (before[0] + value, before[1] + items)
+    return found

@@ -18,7 +18,7 @@ from checkpoint import Progress
 from device import numbers, peak_memory
 
 # {% if ddp %}
-from distributed import all_reduce, rank, world_size
+from distributed import rank, sum_over_ranks, world_size
 
 # {% endif %}
 from rows import Rows
@@ -82,7 +82,7 @@ class Log:
         steps, ids, losses, items, norms = zip(*self.pending, strict=True)
         self.pending.clear()
         # {% if ddp %}
-        losses = all_reduce(torch.stack(losses))
+        losses = sum_over_ranks(torch.stack(losses))
         # {% else %}
         losses = torch.stack(losses)
         # {% endif %}

@@ -8,7 +8,7 @@ from checkpoint import read, restore, same_kind, set_random_state
 from config import to_dict, write_config
 
 # {% if ddp %}
-from distributed import from_first, rank, world_size
+from distributed import from_rank_0, rank, world_size
 
 # {% endif %}
 from run import Run
@@ -76,14 +76,14 @@ def resume(run_dir: Path, run: Run) -> None:
             "but for rounding, and for what the model itself draws at random (dropout)."
         )
         # {% if ddp %}
-        from_first(lambda: print(warning))
+        from_rank_0(lambda: print(warning))
         # {% else %}
         print(warning)
         # {% endif %}
     # {% if ddp %}
     if len(content["random"]) == world_size():
         set_random_state(content["random"][rank()], run.device)
-    from_first(lambda: write_config(run_dir, run.config))
+    from_rank_0(lambda: write_config(run_dir, run.config))
     # {% else %}
     set_random_state(content["random"][0], run.device)
     write_config(run_dir, run.config)

@@ -156,7 +156,7 @@ def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, int | Tensor, Tens
     """
     run.optimizer.zero_grad()
     # {% if ddp %}
-    items = distributed.total(sum(micro.weight * count(micro.batch) for micro in window), run.device)
+    items = distributed.count_over_ranks(sum(micro.weight * count(micro.batch) for micro in window), run.device)
     # {% else %}
     items = at_least_one(sum(count(micro.batch) for micro in window))
     # {% endif %}
@@ -195,7 +195,7 @@ def step(run: Run, micro: MicroBatch) -> tuple[Tensor, int | Tensor, Tensor]:
     """
     run.optimizer.zero_grad()
     # {% if ddp %}
-    items = distributed.total(micro.weight * count(micro.batch), run.device)
+    items = distributed.count_over_ranks(micro.weight * count(micro.batch), run.device)
     # {% else %}
     items = at_least_one(count(micro.batch))
     # {% endif %}
@@ -367,7 +367,7 @@ def main() -> int:
     # {% if ddp %}
     device = distributed.start(config.device, config.ddp)
     distributed.check_equal(to_dict(config), "their arguments")
-    run_dir = distributed.from_first(lambda: open_run(config))
+    run_dir = distributed.from_rank_0(lambda: open_run(config))
     code = train(config, run_dir, device)
     distributed.stop()
     return code

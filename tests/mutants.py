@@ -294,7 +294,7 @@ MUTANTS = [
     Mutant(
         "the mean of the ranks' means",
         "train.py",
-        "items = distributed.total(sum(micro.weight * count(micro.batch) for micro in window), run.device)",
+        "items = distributed.count_over_ranks(sum(micro.weight * count(micro.batch) for micro in window), run.device)",
         "items = torch.as_tensor(sum(count(micro.batch) for micro in window)) * distributed.world_size()",
         "distributed",
         **DDP_ACCUMULATION,
@@ -342,8 +342,8 @@ MUTANTS = [
     Mutant(
         "only the own samples are evaluated",
         "evaluation.py",
-        "stopped, totals = add_up(bool(stop.number), totals)",
-        "stopped, _ = add_up(bool(stop.number), totals)",
+        "    totals = sums_over_ranks(totals)\n",
+        "",
         "distributed",
         **DDP,
     ),
@@ -358,7 +358,7 @@ MUTANTS = [
     Mutant(
         "a rank stops alone",
         "train.py",
-        "stopped = distributed.largest(stop.number)",
+        "stopped = distributed.max_over_ranks(stop.number)",
         "stopped = stop.number",
         "distributed",
         **DDP,
@@ -394,6 +394,14 @@ MUTANTS = [
         '            "optimizer": self.optimizer,\n',
         "",
         "resume",
+        **PLAIN,
+    ),
+    Mutant(
+        "the best checkpoint holds other weights than those that were evaluated",
+        "train.py",
+        'save_as("best", {"model": run.model})',
+        'save_as("best", {"model": build(config, extras["info"], device, steps_per_epoch).model})',
+        "training",
         **PLAIN,
     ),
     Mutant(

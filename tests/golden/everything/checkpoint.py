@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from distributed import all_gather, from_first
+from distributed import all_gather, from_rank_0
 from model import build_model
 
 FORMAT = 1
@@ -68,7 +68,7 @@ def save(
         **extras,
     }
     # The others wait: torchrun would soon end a process that still writes, and a full disk ends them all.
-    from_first(lambda: write(path, content))
+    from_rank_0(lambda: write(path, content))
 
 
 def write(path: Path, content: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from checkpoint import Progress
 from device import numbers, peak_memory
-from distributed import all_reduce, rank, world_size
+from distributed import rank, sum_over_ranks, world_size
 from rows import Rows
 from tracker import Tracker
 
@@ -62,7 +62,7 @@ class Log:
             return {}
         steps, ids, losses, items, norms = zip(*self.pending, strict=True)
         self.pending.clear()
-        losses = all_reduce(torch.stack(losses))
+        losses = sum_over_ranks(torch.stack(losses))
         columns = (losses.tolist(), numbers(items), torch.stack(norms).tolist())
         for step, parts, loss_sum, count, norm in zip(steps, ids, *columns, strict=True):
             finite = math.isfinite(loss_sum) and math.isfinite(norm)

@@ -5,7 +5,7 @@ from typing import Any
 
 from checkpoint import read, restore, set_random_state
 from config import to_dict, write_config
-from distributed import from_first, rank, world_size
+from distributed import from_rank_0, rank, world_size
 from run import Run
 from schedule import check_total
 
@@ -43,7 +43,7 @@ def resume(run_dir: Path, run: Run) -> None:
     check_total(content["progress"]["total_steps"], run.progress, run.config.schedule)
     if len(content["random"]) == world_size():
         set_random_state(content["random"][rank()])
-    from_first(lambda: write_config(run_dir, run.config))
+    from_rank_0(lambda: write_config(run_dir, run.config))
 
 
 def check_ranks(content: dict[str, Any], config: dict[str, Any]) -> None:

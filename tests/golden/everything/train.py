@@ -66,7 +66,7 @@ def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, int | Tensor, Tens
     Returns the sum of this rank's losses, the number of items on all ranks, and the gradient's norm before clipping.
     """
     run.optimizer.zero_grad()
-    items = distributed.total(sum(micro.weight * count(micro.batch) for micro in window), run.device)
+    items = distributed.count_over_ranks(sum(micro.weight * count(micro.batch) for micro in window), run.device)
     # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
     # DDP averages over the ranks, which world_size makes a sum again.
     seed = torch.full((), distributed.world_size(), device=run.device) / items
@@ -149,7 +149,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
                     assess()
                 # All ranks stop at the same step; asking costs a wait for the device, so not in every step on a GPU.
                 if device.type == "cpu" or log.due() or due(config.eval_every) or due(config.checkpoint_every):
-                    stopped = distributed.largest(stop.number)
+                    stopped = distributed.max_over_ranks(stop.number)
                 if stopped or due(config.checkpoint_every):
                     save_as("last", run.parts())
                 if stopped or progress.step == progress.total_steps:
@@ -172,7 +172,7 @@ def main() -> int:
     config = parse()
     device = distributed.start(find_device(), config.ddp)
     distributed.check_equal(to_dict(config), "their arguments")
-    run_dir = distributed.from_first(lambda: open_run(config))
+    run_dir = distributed.from_rank_0(lambda: open_run(config))
     code = train(config, run_dir, device)
     distributed.stop()
     return code
