@@ -13,10 +13,6 @@ import warnings
 # {% endif %}
 from collections.abc import Callable
 
-# {% if accumulation %}
-from contextlib import AbstractContextManager, nullcontext
-
-# {% endif %}
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -215,9 +211,11 @@ def wrap(model: nn.Module, config: DdpConfig) -> nn.Module:
 
 
 # {% if accumulation %}
-def no_sync(model: nn.Module) -> AbstractContextManager[None]:
-    """Around forward *and* backward of a micro-batch whose gradients stay here until the window's last one."""
-    return model.no_sync() if isinstance(model, DistributedDataParallel) else nullcontext()
+def sync_gradients(model: nn.Module, now: bool) -> None:
+    """Whether the next forward and backward pass exchanges gradients, those that waited on each rank among them."""
+    if isinstance(model, DistributedDataParallel):
+        # What model.no_sync() sets, too.
+        model.require_backward_grad_sync = now
 
 
 # {% endif %}

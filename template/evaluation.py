@@ -12,8 +12,8 @@ from distributed import broadcast_buffers, max_over_ranks, sums_over_ranks
 # {% endif %}
 from loader import Loader
 from model import metrics
+from progress import StopSignal
 from run import Run
-from stopping import StopSignal
 
 # {% endfilter %}
 

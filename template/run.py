@@ -1,6 +1,7 @@
 """A run: what it was told, what it changes, and where it stands."""
 
 import random
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,6 @@ import distributed
 from amp import build_scaler, precision
 
 # {% endif %}
-from checkpoint import Progress
-
 # {% if compile %}
 from compiling import compile_model
 
@@ -29,6 +28,7 @@ from groups import parameter_groups
 
 # {% endif %}
 from model import build_model
+from progress import Progress
 
 # {% if plateau %}
 from schedule import build_schedule
@@ -57,6 +57,10 @@ class Run:
     schedule: torch.optim.lr_scheduler.ReduceLROnPlateau
     # {% endif %}
     progress: Progress
+
+    def parameters(self) -> list[nn.Parameter]:
+        """What the optimizer changes."""
+        return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
 
     def parts(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
@@ -93,7 +97,6 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     # Elsewhere None: PyTorch then takes what handles many parameters by one kernel, which False would forbid.
     fused = device.type in ("cpu", "cuda", "mps", "xpu") or None
     optimizer = torch.optim.AdamW(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
-    total_steps = config.max_steps or config.epochs * steps_per_epoch
     # {% if amp %}
     dtype = precision(config.amp, device)
     # {% endif %}
@@ -112,7 +115,9 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
         # {% if plateau %}
         schedule=build_schedule(optimizer, config.schedule),
         # {% endif %}
-        progress=Progress(total_steps=total_steps),
+        progress=Progress(
+            steps_per_epoch=steps_per_epoch, total_steps=config.max_steps or config.epochs * steps_per_epoch
+        ),
     )
 
 
@@ -120,6 +125,30 @@ def seed_generators(seed: int) -> None:
     """The generators that a model or its owner's code may use; the order of the samples has one of its own."""
     torch.manual_seed(seed)
     random.seed(seed)
+    if numpy := sys.modules.get("numpy"):  # torch imports it wherever it is installed
+        numpy.random.seed(seed)
+
+
+def random_state(device: torch.device) -> dict[str, Any]:
+    """The states of these generators, in types that a checkpoint may hold."""
+    state = {"torch": torch.get_rng_state(), "python": random.getstate(), "device_type": device.type}
+    if device.type != "cpu":
+        state["device"] = torch.get_device_module(device).get_rng_state()
+    if numpy := sys.modules.get("numpy"):
+        name, words, *rest = numpy.random.get_state()
+        state["numpy"] = (name, torch.tensor(words.astype("int64")), *rest)
+    return state
+
+
+def set_random_state(state: dict[str, Any], device: torch.device) -> None:
+    """Sets them; the device's only from one of its kind, since the others' states mean nothing to it."""
+    torch.set_rng_state(state["torch"])
+    random.setstate(state["python"])
+    if device.type != "cpu" and "device" in state and state.get("device_type", device.type) == device.type:
+        torch.get_device_module(device).set_rng_state(state["device"])
+    if "numpy" in state and (numpy := sys.modules.get("numpy")):
+        name, words, *rest = state["numpy"]
+        numpy.random.set_state((name, words.numpy(), *rest))
 
 
 def learning_rates(optimizer: torch.optim.Optimizer) -> dict[str, float]:

@@ -78,7 +78,8 @@ DAMAGE = """
 import random, sys, zipfile
 from pathlib import Path
 import torch
-from checkpoint import Progress, read, save
+from checkpoint import read, save
+from progress import Progress
 from torch import nn
 
 path = Path("small.pt").absolute()
@@ -214,8 +215,8 @@ def test_unequal_arguments_are_refused(ddp: Path) -> None:
 
 def test_an_overflow_on_one_rank_is_skipped_by_all(render: Callable[..., Path], tmp_path: Path) -> None:
     project, folder = render(techniques=["ddp", "amp", "scheduler"]), tmp_path / "run"
-    poison = "seed * (float('inf') if distributed.rank() == 1 and run.progress.step == 3 else 1.0)"
-    change(project, "train.py", "total.backward(gradient=seed)", f"total.backward(gradient={poison})")
+    poison = "total * (float('inf') if distributed.rank() == 1 and run.progress.step == 3 else 1.0)"
+    change(project, "train.py", "scale(total * ", f"scale({poison} * ")
     state = "(run.scaler.get_scale(), [p.double().sum().item() for p in run.model.parameters()])"
     change(project, "train.py", "    log.summary(", f"    distributed.check_equal({state}, 'state')\n    log.summary(")
     arguments = ("--run-dir", str(folder), "--max-steps", "8", "--log-every", "1", "--amp.dtype", "fp16")

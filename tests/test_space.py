@@ -71,7 +71,9 @@ def test_covering_arrays_hold_every_combination(small: Space, space: Space, stre
     )
 
 
-@pytest.mark.parametrize("path", ["train.py", "config.py", "export.py", "resume.py", "pyproject.toml", "schedule.py"])
+@pytest.mark.parametrize(
+    "path", ["train.py", "config.py", "export.py", "checkpoint.py", "pyproject.toml", "schedule.py"]
+)
 def test_a_projection_holds_the_values_of_every_choice_and_no_others(small: Space, path: str) -> None:
     names = [name for name in small.template.reads(Path(path)) if name not in small.texts and name != "package_name"]
     projected = {repr(values) for values in small.project(names)}

@@ -36,8 +36,8 @@ from loader import First, Loader
 
 # {% endif %}
 from model import SEPARABLE
+from progress import StopSignal
 from run import Run, build
-from stopping import StopSignal
 
 # {% endfilter %}
 

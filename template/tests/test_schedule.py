@@ -54,8 +54,8 @@ import torch
 from conftest import rows, stop_in
 from torch import nn
 
-from checkpoint import Progress
 from config import Config
+from progress import Progress
 from schedule import ScheduleConfig, factor, set_rates
 
 

@@ -26,8 +26,8 @@ from device import to_device
 from evaluation import evaluate
 from loader import First, Loader, LoaderConfig, MicroBatch
 from model import SEPARABLE, count, loss, metrics
+from progress import StopSignal
 from run import Run
-from stopping import StopSignal
 
 # {% endfilter %}
 
@@ -47,7 +47,11 @@ def test_one_batch_is_learnt_by_heart(begin: Callable[..., Run], micro: Callable
 
 def test_every_parameter_gets_a_gradient(begin: Callable[..., Run], micro: Callable[..., MicroBatch]) -> None:
     run, batch = begin(), micro(0, 8)
-    train.backward(run, batch, torch.as_tensor(1 / count(batch.batch), device=run.device))
+    # {% if accumulation %}
+    train.step(run, [batch])
+    # {% else %}
+    train.step(run, batch)
+    # {% endif %}
     idle = [
         name
         for name, parameter in run.model.named_parameters()
@@ -144,7 +148,7 @@ def test_best_checkpoint_gives_the_logged_scores(
     logged = min((row for row in found if "val_loss" in row), key=lambda row: row["val_loss"])
     run, stop = begin(), StopSignal()
     run.model.load_state_dict(load_model(tmp_path)[0].state_dict())
-    loader = Loader(sources[1], config.batch_size, config.seed, config.loader, torch.device("cpu"), shuffle=False)
+    loader = Loader(sources[1], config.batch_size, config.seed, config.loader, run.device, shuffle=False)
     scores = evaluate(run, loader, stop)
     stop.close()
     assert {f"val_{name}": score for name, score in scores.items()}.items() <= logged.items()

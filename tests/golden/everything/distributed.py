@@ -6,7 +6,6 @@ Without torchrun every function here is that of a single process.
 import os
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -108,9 +107,11 @@ def wrap(model: nn.Module, config: DdpConfig) -> nn.Module:
     )
 
 
-def no_sync(model: nn.Module) -> AbstractContextManager[None]:
-    """Around forward *and* backward of a micro-batch whose gradients stay here until the window's last one."""
-    return model.no_sync() if isinstance(model, DistributedDataParallel) else nullcontext()
+def sync_gradients(model: nn.Module, now: bool) -> None:
+    """Whether the next forward and backward pass exchanges gradients, those that waited on each rank among them."""
+    if isinstance(model, DistributedDataParallel):
+        # What model.no_sync() sets, too.
+        model.require_backward_grad_sync = now
 
 
 def broadcast_buffers(model: nn.Module) -> None:

@@ -7,8 +7,8 @@ from device import numbers, to_device
 from distributed import broadcast_buffers, max_over_ranks, sums_over_ranks
 from loader import Loader
 from model import metrics
+from progress import StopSignal
 from run import Run
-from stopping import StopSignal
 
 
 @torch.no_grad()

@@ -1,15 +1,16 @@
 """A run: what it was told, what it changes, and where it stands."""
 
 import random
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
-from checkpoint import Progress
 from config import Config
 from model import build_model
+from progress import Progress
 
 
 @dataclass
@@ -21,6 +22,10 @@ class Run:
     model: nn.Module
     optimizer: torch.optim.Optimizer
     progress: Progress
+
+    def parameters(self) -> list[nn.Parameter]:
+        """What the optimizer changes."""
+        return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
 
     def parts(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
@@ -38,13 +43,14 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     # One kernel for all parameters instead of a dozen for each.
     fused = device.type in ("cpu", "cuda", "mps", "xpu")
     optimizer = torch.optim.AdamW(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
-    total_steps = config.max_steps or config.epochs * steps_per_epoch
     return Run(
         config=config,
         device=device,
         model=model,
         optimizer=optimizer,
-        progress=Progress(total_steps=total_steps),
+        progress=Progress(
+            steps_per_epoch=steps_per_epoch, total_steps=config.max_steps or config.epochs * steps_per_epoch
+        ),
     )
 
 
@@ -52,6 +58,29 @@ def seed_generators(seed: int) -> None:
     """The generators that a model or its owner's code may use; the order of the samples has one of its own."""
     torch.manual_seed(seed)
     random.seed(seed)
+    if numpy := sys.modules.get("numpy"):  # torch imports it wherever it is installed
+        numpy.random.seed(seed)
+
+
+def random_state() -> dict[str, Any]:
+    """The states of these generators, in types that a checkpoint may hold."""
+    state = {"torch": torch.get_rng_state(), "python": random.getstate()}
+    if torch.accelerator.is_available():
+        state["device"] = torch.get_device_module().get_rng_state()
+    if numpy := sys.modules.get("numpy"):
+        name, words, *rest = numpy.random.get_state()
+        state["numpy"] = (name, torch.tensor(words.astype("int64")), *rest)
+    return state
+
+
+def set_random_state(state: dict[str, Any]) -> None:
+    torch.set_rng_state(state["torch"])
+    random.setstate(state["python"])
+    if "device" in state and torch.accelerator.is_available():
+        torch.get_device_module().set_rng_state(state["device"])
+    if "numpy" in state and (numpy := sys.modules.get("numpy")):
+        name, words, *rest = state["numpy"]
+        numpy.random.set_state((name, words.numpy(), *rest))
 
 
 def learning_rates(optimizer: torch.optim.Optimizer) -> dict[str, float]:

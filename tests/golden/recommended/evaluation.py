@@ -6,8 +6,8 @@ from torch import Tensor
 from device import numbers, to_device
 from loader import Loader
 from model import metrics
+from progress import StopSignal
 from run import Run
-from stopping import StopSignal
 
 
 @torch.no_grad()

@@ -16,7 +16,6 @@ import train
 from config import Config
 from debug import DebugConfig, Hooks
 from loader import MicroBatch
-from model import count
 from run import Run
 
 CPU = torch.device("cpu")
@@ -26,10 +25,7 @@ Begin, Micro = Callable[..., Run], Callable[[int, int], MicroBatch]
 
 def advance(run: Run, micro: Micro, steps: int = 3) -> None:
     for start in range(0, 8 * steps, 8):
-        batch = micro(start, start + 8)
-        run.optimizer.zero_grad()
-        train.backward(run, batch, torch.as_tensor(1 / count(batch.batch)))
-        train.update(run)
+        train.step(run, [micro(start, start + 8)])
 
 
 def watched(run: Run, micro: Micro) -> tuple[list[str], dict[str, float]]:

@@ -20,8 +20,8 @@ from config import AccumulationConfig, Config
 from evaluation import evaluate
 from loader import First, Loader, windows
 from model import SEPARABLE
+from progress import StopSignal
 from run import Run, build
-from stopping import StopSignal
 
 CPU = torch.device("cpu")
 pytestmark = pytest.mark.skipif(not SEPARABLE, reason="model.SEPARABLE is False: ranks are not one large batch")

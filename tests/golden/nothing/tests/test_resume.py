@@ -1,5 +1,6 @@
 """Resume: a run that was stopped anywhere and gone on with is, bit for bit, the run that was not stopped."""
 
+import random
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,9 +12,10 @@ import torch
 from conftest import rows, stop_in
 
 import train
-from checkpoint import Progress, read
+from checkpoint import read
 from config import Config
 from loader import First, LoaderConfig
+from progress import Progress
 
 
 def equal(left: Any, right: Any) -> bool:
@@ -61,6 +63,25 @@ def test_run_stopped_everywhere_is_the_uninterrupted_one(
         whole, cut = (read(tmp_path / folder / "checkpoints" / name) for folder in ("whole", "cut"))
         different = [key for key in whole if key != "config" and not equal(whole[key], cut[key])]
         assert not different, f"{name}: {different} differ; is something in data.py or model.py random without a seed?"
+
+
+def test_random_numbers_go_on_where_they_stopped(run_in: Callable[..., int], config: Config, tmp_path: Path) -> None:
+    """Those of torch, Python and NumPy, which the owner's model or data may draw."""
+    numpy = pytest.importorskip("numpy")
+    make_step, drawn = train.step, {"whole": [], "again": [], "cut": []}
+    for folder, numbers in drawn.items():
+
+        def step(*arguments: Any, numbers: list[Any] = numbers) -> Any:
+            numbers.append((float(torch.rand(())), random.random(), numpy.random.random()))
+            return make_step(*arguments)
+
+        for resume in (False, True) if folder == "cut" else (False,):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(train, "step", step)
+                if folder == "cut" and not resume:
+                    stop_in(patch, "step", 3, signal.SIGTERM)
+                run_in(tmp_path / folder, replace(config, resume=resume))
+    assert drawn["whole"] == drawn["again"] == drawn["cut"]
 
 
 def test_rows_are_in_the_file_before_the_checkpoint_that_counts_on_them(

@@ -16,8 +16,8 @@ from curves import draw
 from evaluation import evaluate
 from loader import First, Loader, LoaderConfig, MicroBatch
 from model import SEPARABLE, count, loss, metrics
+from progress import StopSignal
 from run import Run
-from stopping import StopSignal
 
 
 def test_one_batch_is_learnt_by_heart(begin: Callable[..., Run], micro: Callable[..., MicroBatch]) -> None:
@@ -31,7 +31,7 @@ def test_one_batch_is_learnt_by_heart(begin: Callable[..., Run], micro: Callable
 
 def test_every_parameter_gets_a_gradient(begin: Callable[..., Run], micro: Callable[..., MicroBatch]) -> None:
     run, batch = begin(), micro(0, 8)
-    train.backward(run, batch, torch.as_tensor(1 / count(batch.batch)))
+    train.step(run, [batch])
     idle = [
         name
         for name, parameter in run.model.named_parameters()
