@@ -50,15 +50,15 @@ def start(name: str, config: DdpConfig) -> torch.device:
     if count == 1:
         return device
     backend = collectives(device)
-    if backend is None and name == "auto":
-        if os.environ["RANK"] == "0":
-            print(f"PyTorch has no collectives for {device.type}: the {count} processes train on the CPU.")
-        device = CPU
-    elif backend is None:
+    if backend is None and name != "auto":
         raise SystemExit(
             f"--device {name}: PyTorch has no collectives for {device.type}; {count} processes can train with "
             "--device cpu."
         )
+    if backend is None:
+        if os.environ["RANK"] == "0":
+            print(f"PyTorch has no collectives for {device.type}: the {count} processes train on the CPU.")
+        device, backend = CPU, "gloo"
     elif device != CPU:
         device = own_device(device, name)
         # Gloo beside it: what ranks tell each other in Python then waits for no device.
@@ -89,7 +89,7 @@ def collectives(device: torch.device) -> str | None:
 def own_device(device: torch.device, name: str) -> torch.device:
     """This process's device: by its place on the machine, or the only one that the launcher lets it see."""
     count = torch.accelerator.device_count()
-    if device.index is not None and ":" in name:
+    if ":" in name:
         raise SystemExit(f"--device {name} is a single device, and each process takes its own: give {device.type}.")
     if count > 1 and "LOCAL_RANK" not in os.environ:
         raise SystemExit(

@@ -39,6 +39,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", default="cpu", help="where the tests train: cpu, auto, cuda, cuda:1, mps, ...")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    try:
+        find_device(config.getoption("device"))
+    except SystemExit as error:
+        raise pytest.UsageError(str(error)) from None
+
+
 @pytest.fixture(scope="session")
 def device(request: pytest.FixtureRequest) -> torch.device:
     return find_device(request.config.getoption("device"))

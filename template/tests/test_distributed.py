@@ -111,7 +111,7 @@ def process(folder: Path, name: str) -> None:
     scores(run, validation)
     found["buffers"] = distributed.all_gather(float(run.model.get_buffer("probe")))
 
-    # One process gets a signal in its fourth step; both stop there, and go on later.
+    # One process gets a signal in its fourth step, after which an evaluation is due: both stop there, and go on later.
     config = replace(global_config(), epochs=4)
     train.load = lambda *arguments: (training, validation)
     for name in ("whole", "cut"):
@@ -122,6 +122,12 @@ def process(folder: Path, name: str) -> None:
             stop_in(patch, "step", 4, 15)
         codes.append(train.train(config, folder / "cut", device))
     codes.append(train.train(replace(config, resume=True), folder / "cut", device))
+    # Where nothing is due both stop a step later.
+    (folder / "late").mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        if distributed.rank() == 1:
+            stop_in(patch, "step", 4, 15)
+        codes.append(train.train(replace(config, eval_every=99, checkpoint_every=99), folder / "late", device))
     found["codes"] = distributed.all_gather(codes)
     if distributed.rank() == 0:
         torch.save(found, folder / "found.pt")
@@ -193,7 +199,8 @@ def test_buffers_are_those_of_rank_0(found: dict[str, Any]) -> None:
 def test_one_signal_stops_all_and_resume_goes_on(
     found: dict[str, Any], folder: Path, same: Callable[..., bool]
 ) -> None:
-    assert found["codes"] == [[0, 143, 0], [0, 143, 0]]
+    assert found["codes"] == [[0, 143, 0, 143]] * 2
+    assert [row["step"] for row in rows(folder / "late")] == [1, 2, 3, 4, 5]
     assert same(rows(folder / "cut"), rows(folder / "whole"))
 
 
