@@ -77,7 +77,9 @@ class Run:
 
 
 def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_epoch: int) -> Run:
-    """A run before its first step."""
+    """A run before its first step. Raises SystemExit where there is nothing to train on."""
+    if not steps_per_epoch:
+        raise SystemExit("There is nothing to train on: the training source of data.py has no samples.")
     seed_generators(config.seed)
     model = build_model(info).to(device)
     # {% if ddp %}
@@ -93,7 +95,7 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     # {% else %}
     parameters = [pair for pair in model.named_parameters() if pair[1].requires_grad]
     # {% endif %}
-    # One kernel for all parameters instead of a dozen for each.
+    # One call for all parameters instead of a dozen for each.
     # Elsewhere None: PyTorch then takes what handles many parameters by one kernel, which False would forbid.
     fused = device.type in ("cpu", "cuda", "mps", "xpu") or None
     optimizer = torch.optim.AdamW(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)

@@ -202,7 +202,7 @@ def step(
 def training_windows(loader: Loader, progress: Progress, size: int) -> Iterator[list[MicroBatch]]:
     """The windows of `size` micro-batches that are left of all epochs; the next one once `progress` counts the last."""
     while progress.step < progress.total_steps:
-        if progress.epoch_step == progress.steps_per_epoch:
+        if progress.epoch_step >= progress.steps_per_epoch:
             progress.next_epoch()
         for window in windows(loader.epoch(progress.epoch, progress.epoch_step * size), size):
             yield window
@@ -214,7 +214,7 @@ def training_windows(loader: Loader, progress: Progress, size: int) -> Iterator[
 def training_batches(loader: Loader, progress: Progress) -> Iterator[MicroBatch]:
     """The micro-batches that are left of all epochs; the next one once `progress` counts the last."""
     while progress.step < progress.total_steps:
-        if progress.epoch_step == progress.steps_per_epoch:
+        if progress.epoch_step >= progress.steps_per_epoch:
             progress.next_epoch()
         for micro in loader.epoch(progress.epoch, progress.epoch_step):
             yield micro

@@ -585,7 +585,7 @@ MUTANTS = [
     Mutant(
         "a file that differs stays",
         "export.py",
-        "        row.difference = check(run, model, example)\n",
+        "        export.difference = check(exported, model, example)\n",
         "",
         "export",
         **EXPORT,

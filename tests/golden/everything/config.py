@@ -48,7 +48,7 @@ class Config:
     weight_decay: float = 0.05
     """Weight decay of AdamW, decoupled from the gradient."""
     seed: int = 0
-    """Decides the split, the initial weights, the order of the samples and every other random choice."""
+    """Decides the split, the initial weights, the order of the samples, and what torch, Python and NumPy draw."""
     run_dir: Path | None = None
     """Folder of this run; by default runs/<time>."""
     resume: bool = False

@@ -21,7 +21,7 @@ from tracker import Tracker
 
 
 class Log:
-    """Keeps the numbers of each step on the device and reads them in one go when a row is due: no wait per step."""
+    """Keeps the numbers of each step on the device and reads them together when a row is due: no wait per step."""
 
     def __init__(self, run_dir: Path, run: Run) -> None:
         self.run_dir, self.run, self.progress = run_dir, run, run.progress

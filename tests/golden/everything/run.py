@@ -45,7 +45,9 @@ class Run:
 
 
 def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_epoch: int) -> Run:
-    """A run before its first step."""
+    """A run before its first step. Raises SystemExit where there is nothing to train on."""
+    if not steps_per_epoch:
+        raise SystemExit("There is nothing to train on: the training source of data.py has no samples.")
     seed_generators(config.seed)
     model = build_model(info).to(device)
     replica = distributed.wrap(model, config.ddp)
@@ -53,7 +55,7 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     seed_generators(config.seed + distributed.rank())
     compile_model(model, config.compile, device)
     parameters = parameter_groups(model, config.lr, config.weight_decay, config.groups)
-    # One kernel for all parameters instead of a dozen for each.
+    # One call for all parameters instead of a dozen for each.
     fused = device.type in ("cpu", "cuda", "mps", "xpu")
     optimizer = torch.optim.AdamW(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
     dtype = precision(config.amp, device)

@@ -40,7 +40,7 @@ def to_device(batch: Any, device: torch.device) -> Any:
     """The batch on the device; free where it is there already."""
     if device == CPU:
         return batch
-    # non_blocking overlaps the copy with the computation, and only from pinned memory (see loader.py).
+    # Only from pinned memory (see loader.py): the program goes on, and the device copies before it computes.
     return tree_map(lambda tensor: tensor.to(device, non_blocking=tensor.is_pinned()), batch)
 
 

@@ -42,7 +42,7 @@ def step(run: Run, micro: MicroBatch) -> tuple[Tensor, int | Tensor, Tensor]:
 def training_batches(loader: Loader, progress: Progress) -> Iterator[MicroBatch]:
     """The micro-batches that are left of all epochs; the next one once `progress` counts the last."""
     while progress.step < progress.total_steps:
-        if progress.epoch_step == progress.steps_per_epoch:
+        if progress.epoch_step >= progress.steps_per_epoch:
             progress.next_epoch()
         for micro in loader.epoch(progress.epoch, progress.epoch_step):
             yield micro

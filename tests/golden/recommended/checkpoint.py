@@ -24,7 +24,7 @@ from run import Run, random_state, set_random_state
 from schedule import check_total
 
 FORMAT = 1
-# Values that a resumed run may change, because no number that it computes depends on them.
+# Values that a resumed run may change: what it computes does not depend on them, but for rounding.
 FREE = {
     "run_dir",
     "resume",

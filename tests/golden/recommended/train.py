@@ -55,7 +55,7 @@ def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, int | Tensor, Tens
 def training_windows(loader: Loader, progress: Progress, size: int) -> Iterator[list[MicroBatch]]:
     """The windows of `size` micro-batches that are left of all epochs; the next one once `progress` counts the last."""
     while progress.step < progress.total_steps:
-        if progress.epoch_step == progress.steps_per_epoch:
+        if progress.epoch_step >= progress.steps_per_epoch:
             progress.next_epoch()
         for window in windows(loader.epoch(progress.epoch, progress.epoch_step * size), size):
             yield window
