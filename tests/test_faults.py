@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -49,6 +50,8 @@ def test_killed_twenty_times_it_ends_like_the_uninterrupted_run(render: Callable
     checkpoints = cut / "checkpoints"
     while kills < 20:
         begun = (checkpoints / "last.pt").exists() or (checkpoints / "previous.pt").exists()
+        if not begun:  # killed before its first checkpoint, which a slow machine makes likely: nothing to go on with
+            shutil.rmtree(cut, ignore_errors=True)
         command = ("train.py", "--run-dir", str(cut), *(["--resume"] if begun else arguments))
         process, _ = warm.start(project, *command, name="cut-output")
         # Half of them right after the start of the next checkpoint, wherever in it that is.
@@ -86,7 +89,8 @@ path = Path("small.pt").absolute()
 # One random state for the many: the file stays small.
 import checkpoint
 checkpoint.random_state = lambda device: {"torch": torch.arange(3)}
-save(path, {"model": nn.Linear(2, 1)}, Progress(), {"config": {"lr": 0.1}, "info": {"classes": ["a"]}}, torch.device("cpu"))
+extras = {"config": {"lr": 0.1}, "info": {"classes": ["a"]}}
+save(path, {"model": nn.Linear(2, 1)}, Progress(), extras, torch.device("cpu"))
 whole, content = path.read_bytes(), read(path)
 
 def same(left, right):
