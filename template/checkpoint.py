@@ -46,6 +46,7 @@ FREE = {
     # {% endif %}
     "checkpoint_every",
     "log_every",
+    "device",
     "loader",
     # {% if ddp %}
     "ddp",
@@ -74,15 +75,16 @@ def save(
     parts: dict[str, Any],
     progress: Progress,
     extras: dict[str, Any],
+    device: torch.device,
 ) -> None:
     """Writes the states of `parts` (anything with state_dict) and the plain values of `extras` under their names.
 
     Raises SystemExit when the file cannot be written; what was there before is still there then.
     """
     # {% if ddp %}
-    random_states = all_gather(random_state())
+    random_states = all_gather(random_state(device))
     # {% else %}
-    random_states = [random_state()]
+    random_states = [random_state(device)]
     # {% endif %}
     content = {
         "format": FORMAT,
@@ -200,12 +202,23 @@ def resume(run_dir: Path, run: Run) -> None:
     # {% if stepwise %}
     check_total(content["progress"]["total_steps"], run.progress, run.config.schedule)
     # {% endif %}
+    before = content["random"][0].get("device_type", run.device.type)
+    if before != run.device.type:
+        warning = (
+            f"This run goes on on {run.device.type} and was on {before}: the same but for rounding, and for what the "
+            "model itself draws at random there (dropout)."
+        )
+        # {% if ddp %}
+        from_rank_0(lambda: print(warning))
+        # {% else %}
+        print(warning)
+        # {% endif %}
     # {% if ddp %}
     if len(content["random"]) == world_size():
-        set_random_state(content["random"][rank()])
+        set_random_state(content["random"][rank()], run.device)
     from_rank_0(lambda: write_config(run_dir, run.config))
     # {% else %}
-    set_random_state(content["random"][0])
+    set_random_state(content["random"][0], run.device)
     write_config(run_dir, run.config)
     # {% endif %}
 

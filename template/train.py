@@ -47,7 +47,7 @@ from debug import Hooks
 
 # {% endif %}
 # {% if ddp %}
-from device import find_device, to_device
+from device import to_device
 
 # {% else %}
 from device import at_least_one, find_device, to_device
@@ -248,6 +248,9 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     if config.resume:
         resume(run_dir, run)
     progress, stop, stopped = run.progress, StopSignal(), 0
+    # {% if ddp %}
+    vote = distributed.StopVote()
+    # {% endif %}
     log = Log(run_dir, run)
     # {% if debug %}
     # {% if amp %}
@@ -265,7 +268,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         distributed.broadcast_buffers(run.model)
         # {% endif %}
         log.settle()
-        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants)
+        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants, device)
         log.restart_clock()
 
     def assess() -> None:
@@ -312,9 +315,8 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             if evaluating:
                 assess()
             # {% if ddp %}
-            # All ranks stop at the same step; asking waits for the device, so on a GPU only where something else does.
-            if device.type == "cpu" or log.due() or evaluating or saving:
-                stopped = distributed.max_over_ranks(stop.number)
+            # All ranks stop at the same step. An evaluation that a signal cut short must not be passed over.
+            stopped = vote.largest(stop.number, at_once=evaluating or saving)
             # {% else %}
             stopped = stop.number
             # {% endif %}
@@ -345,14 +347,14 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
 def main() -> int:
     config = parse()
     # {% if ddp %}
-    device = distributed.start(find_device(), config.ddp)
+    device = distributed.start(config.device, config.ddp)
     distributed.check_equal(to_dict(config), "their arguments")
     run_dir = distributed.from_rank_0(lambda: open_run(config))
     code = train(config, run_dir, device)
     distributed.stop()
     return code
     # {% else %}
-    return train(config, open_run(config), find_device())
+    return train(config, open_run(config), find_device(config.device))
     # {% endif %}
 
 

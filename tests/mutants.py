@@ -358,7 +358,7 @@ MUTANTS = [
     Mutant(
         "a rank stops alone",
         "train.py",
-        "stopped = distributed.max_over_ranks(stop.number)",
+        "stopped = vote.largest(stop.number, at_once=evaluating or saving)",
         "stopped = stop.number",
         "distributed",
         **DDP,
@@ -733,6 +733,23 @@ MUTANTS = [
         'if name != "step" and not name.startswith("val_") and',
         "tracker",
         **TENSORBOARD,
+    ),
+    # ---- devices and launchers
+    Mutant(
+        "what the ranks answered a step before is not heard",
+        "distributed.py",
+        "answer, self.asked = int(asked[0]), None",
+        "answer, self.asked = 0, None",
+        "distributed",
+        **DDP,
+    ),
+    Mutant(
+        "an evaluation that a signal cut short is passed over",
+        "train.py",
+        "at_once=evaluating or saving",
+        "at_once=False",
+        "distributed",
+        **DDP,
     ),
 ]
 

@@ -88,8 +88,9 @@ from torch import nn
 path = Path("small.pt").absolute()
 # One random state for the many: the file stays small.
 import checkpoint
-checkpoint.random_state = lambda: {"torch": torch.arange(3)}
-save(path, {"model": nn.Linear(2, 1)}, Progress(), {"config": {"lr": 0.1}, "info": {"classes": ["a"]}})
+checkpoint.random_state = lambda device: {"torch": torch.arange(3)}
+extras = {"config": {"lr": 0.1}, "info": {"classes": ["a"]}}
+save(path, {"model": nn.Linear(2, 1)}, Progress(), extras, torch.device("cpu"))
 whole, content = path.read_bytes(), read(path)
 
 def same(left, right):

@@ -34,6 +34,7 @@ FREE = {
     "eval_every",
     "checkpoint_every",
     "log_every",
+    "device",
     "loader",
     "ddp",
     "batch_size",  # check_ranks looks at it together with the number of processes
@@ -50,12 +51,13 @@ def save(
     parts: dict[str, Any],
     progress: Progress,
     extras: dict[str, Any],
+    device: torch.device,
 ) -> None:
     """Writes the states of `parts` (anything with state_dict) and the plain values of `extras` under their names.
 
     Raises SystemExit when the file cannot be written; what was there before is still there then.
     """
-    random_states = all_gather(random_state())
+    random_states = all_gather(random_state(device))
     content = {
         "format": FORMAT,
         **{name: part.state_dict() for name, part in parts.items()},
@@ -164,8 +166,15 @@ def resume(run_dir: Path, run: Run) -> None:
     for name in content["progress"].keys() - {"total_steps", "steps_per_epoch"}:
         setattr(run.progress, name, content["progress"][name])
     check_total(content["progress"]["total_steps"], run.progress, run.config.schedule)
+    before = content["random"][0].get("device_type", run.device.type)
+    if before != run.device.type:
+        warning = (
+            f"This run goes on on {run.device.type} and was on {before}: the same but for rounding, and for what the "
+            "model itself draws at random there (dropout)."
+        )
+        from_rank_0(lambda: print(warning))
     if len(content["random"]) == world_size():
-        set_random_state(content["random"][rank()])
+        set_random_state(content["random"][rank()], run.device)
     from_rank_0(lambda: write_config(run_dir, run.config))
 
 

@@ -20,7 +20,7 @@ from clipping import clip
 from config import Config, open_run, parse, to_dict
 from data import augment, load
 from debug import Hooks
-from device import find_device, to_device
+from device import to_device
 from evaluation import evaluate
 from loader import First, Loader, MicroBatch, windows
 from log import Log
@@ -92,6 +92,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     if config.resume:
         resume(run_dir, run)
     progress, stop, stopped = run.progress, StopSignal(), 0
+    vote = distributed.StopVote()
     log = Log(run_dir, run)
     hooks = Hooks(run.model, config.debug, device, fp16=run.scaler.is_enabled())
     profiler = Profiler(config.profiler, run_dir, device)
@@ -99,7 +100,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     def save_as(name: str, parts: dict[str, Any]) -> None:
         distributed.broadcast_buffers(run.model)
         log.settle()
-        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants)
+        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants, device)
         log.restart_clock()
 
     def assess() -> None:
@@ -127,9 +128,8 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             evaluating, saving = progress.due(config.eval_every), progress.due(config.checkpoint_every)
             if evaluating:
                 assess()
-            # All ranks stop at the same step; asking waits for the device, so on a GPU only where something else does.
-            if device.type == "cpu" or log.due() or evaluating or saving:
-                stopped = distributed.max_over_ranks(stop.number)
+            # All ranks stop at the same step. An evaluation that a signal cut short must not be passed over.
+            stopped = vote.largest(stop.number, at_once=evaluating or saving)
             if stopped or saving:
                 save_as("last", run.parts())
             if stopped:
@@ -150,7 +150,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
 
 def main() -> int:
     config = parse()
-    device = distributed.start(find_device(), config.ddp)
+    device = distributed.start(config.device, config.ddp)
     distributed.check_equal(to_dict(config), "their arguments")
     run_dir = distributed.from_rank_0(lambda: open_run(config))
     code = train(config, run_dir, device)

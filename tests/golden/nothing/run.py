@@ -43,7 +43,8 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     model = build_model(info).to(device)
     parameters = [pair for pair in model.named_parameters() if pair[1].requires_grad]
     # One call for all parameters instead of a dozen for each.
-    fused = device.type in ("cpu", "cuda", "mps", "xpu")
+    # Elsewhere None: PyTorch then takes what handles many parameters by one kernel, which False would forbid.
+    fused = device.type in ("cpu", "cuda", "mps", "xpu") or None
     optimizer = torch.optim.AdamW(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
     return Run(
         config=config,
@@ -64,22 +65,23 @@ def seed_generators(seed: int) -> None:
         numpy.random.seed(seed)
 
 
-def random_state() -> dict[str, Any]:
+def random_state(device: torch.device) -> dict[str, Any]:
     """The states of these generators, in types that a checkpoint may hold."""
-    state = {"torch": torch.get_rng_state(), "python": random.getstate()}
-    if torch.accelerator.is_available():
-        state["device"] = torch.get_device_module().get_rng_state()
+    state = {"torch": torch.get_rng_state(), "python": random.getstate(), "device_type": device.type}
+    if device.type != "cpu":
+        state["device"] = torch.get_device_module(device).get_rng_state()
     if numpy := sys.modules.get("numpy"):
         name, words, *rest = numpy.random.get_state()
         state["numpy"] = (name, torch.tensor(words.astype("int64")), *rest)
     return state
 
 
-def set_random_state(state: dict[str, Any]) -> None:
+def set_random_state(state: dict[str, Any], device: torch.device) -> None:
+    """Sets them; the device's only from one of its kind, since the others' states mean nothing to it."""
     torch.set_rng_state(state["torch"])
     random.setstate(state["python"])
-    if "device" in state and torch.accelerator.is_available():
-        torch.get_device_module().set_rng_state(state["device"])
+    if device.type != "cpu" and "device" in state and state.get("device_type", device.type) == device.type:
+        torch.get_device_module(device).set_rng_state(state["device"])
     if "numpy" in state and (numpy := sys.modules.get("numpy")):
         name, words, *rest = state["numpy"]
         numpy.random.set_state((name, words.numpy(), *rest))

@@ -33,6 +33,7 @@ FREE = {
     "eval_every",
     "checkpoint_every",
     "log_every",
+    "device",
     "loader",
     "schedule.extend",
 }
@@ -43,12 +44,13 @@ def save(
     parts: dict[str, Any],
     progress: Progress,
     extras: dict[str, Any],
+    device: torch.device,
 ) -> None:
     """Writes the states of `parts` (anything with state_dict) and the plain values of `extras` under their names.
 
     Raises SystemExit when the file cannot be written; what was there before is still there then.
     """
-    random_states = [random_state()]
+    random_states = [random_state(device)]
     content = {
         "format": FORMAT,
         **{name: part.state_dict() for name, part in parts.items()},
@@ -155,7 +157,14 @@ def resume(run_dir: Path, run: Run) -> None:
     for name in content["progress"].keys() - {"total_steps", "steps_per_epoch"}:
         setattr(run.progress, name, content["progress"][name])
     check_total(content["progress"]["total_steps"], run.progress, run.config.schedule)
-    set_random_state(content["random"][0])
+    before = content["random"][0].get("device_type", run.device.type)
+    if before != run.device.type:
+        warning = (
+            f"This run goes on on {run.device.type} and was on {before}: the same but for rounding, and for what the "
+            "model itself draws at random there (dropout)."
+        )
+        print(warning)
+    set_random_state(content["random"][0], run.device)
     write_config(run_dir, run.config)
 
 

@@ -81,7 +81,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
 
     def save_as(name: str, parts: dict[str, Any]) -> None:
         log.settle()
-        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants)
+        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants, device)
         log.restart_clock()
 
     def assess() -> None:
@@ -124,7 +124,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
 
 def main() -> int:
     config = parse()
-    return train(config, open_run(config), find_device())
+    return train(config, open_run(config), find_device(config.device))
 
 
 if __name__ == "__main__":
