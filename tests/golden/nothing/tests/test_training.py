@@ -141,6 +141,6 @@ def test_what_is_not_finite_stops_the_run(
 
     monkeypatch.setattr(train, "loss", broken)
     with pytest.raises(SystemExit, match=rf"Step \d+: the {what} is not finite. Samples of that step: \["):
-        run_in(tmp_path, replace(config, checkpoint_every=1))
+        run_in(tmp_path, replace(config, checkpoint_every=1, log_every=100))
     kept = torch.load(tmp_path / "checkpoints" / "last.pt", weights_only=True)
     assert all(bool(value.isfinite().all()) for value in kept["model"].values())
