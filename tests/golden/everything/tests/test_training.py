@@ -131,6 +131,11 @@ def test_best_checkpoint_gives_the_logged_scores(
     assert {f"val_{name}": score for name, score in scores.items()}.items() <= logged.items()
 
 
+def test_a_run_ends_inside_an_epoch(run_in: Callable[..., int], config: Config, tmp_path: Path) -> None:
+    assert run_in(tmp_path, replace(config, max_steps=6)) == 0
+    assert load_model(tmp_path, "last")[1]["progress"]["step"] == 6
+
+
 @pytest.mark.parametrize("what", ["loss", "gradient"])
 def test_what_is_not_finite_stops_the_run(
     run_in: Callable[..., int], config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
@@ -147,6 +152,6 @@ def test_what_is_not_finite_stops_the_run(
 
     monkeypatch.setattr(train, "loss", broken)
     with pytest.raises(SystemExit, match=rf"Step \d+: the {what} is not finite. Samples of that step: \["):
-        run_in(tmp_path, replace(config, checkpoint_every=1))
+        run_in(tmp_path, replace(config, checkpoint_every=1, log_every=100))
     kept = torch.load(tmp_path / "checkpoints" / "last.pt", weights_only=True)
     assert all(bool(value.isfinite().all()) for value in kept["model"].values())
