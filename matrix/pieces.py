@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from difflib import SequenceMatcher
+from functools import cached_property, partial
 from pathlib import Path
 
 import jinja2
@@ -20,7 +21,7 @@ from matrix.conditions import Conditions, Values, compiled, names_in
 from matrix.diagrams import Diagram
 from tricks.template.rendering import GIVEN
 
-INDENTED = re.compile("( *)\ue000([0-9]+):([0-9]+)\ue001")
+MARK = re.compile("\ue000([0-9]+):([0-9]+)\ue001")
 
 
 @dataclass
@@ -66,7 +67,7 @@ class Source:
         """All pieces, whatever their conditions: one text for each combination of the values that are printed."""
         return [
             # A tag that strips the line break before it has left two pieces on one line.
-            unmarked(re.sub(f"(?<=[^\n ])(?={INDENTED.pattern})", "\n", self.whole.render(values)), when, values)
+            unmarked(re.sub(f"(?<=[^\n])(?={MARK.pattern})", "\n", self.whole.render(values)), when, values)
             for values, when in conditions.cases(self.shows)
         ]
 
@@ -78,11 +79,24 @@ class Source:
 def unmarked(marked: str, condition: Diagram, values: Values) -> Text:
     lines, places, place = [], [], (0, 1)
     for line in marked.split("\n"):
-        if match := INDENTED.match(line):
-            place, line = (int(match[2]), int(match[3])), match[1] + line[match.end() :]
+        if match := MARK.match(line):
+            place, line = (int(match[1]), int(match[2])), line[match.end() :]
         lines.append(line)
         places.append(place)
     return Text("\n".join(lines), places, condition, values)
+
+
+def beneath_marks(environment: jinja2.Environment, marked: str, name: str, *arguments: object) -> str:
+    """The text as a filter changes it without its marks, and the marks again at the lines that are still there."""
+    before = marked.split("\n")
+    plain = [MARK.sub("", line) for line in before]
+    after = environment.call_filter(name, "\n".join(plain), arguments).split("\n")
+    ways = SequenceMatcher(None, [line.strip() for line in plain], [line.strip() for line in after], autojunk=False)
+    for _, first, last, start, end in ways.get_opcodes():
+        for offset in range(end - start):
+            if first + offset < last and (match := MARK.match(before[first + offset])):
+                after[start + offset] = match[0] + after[start + offset]
+    return "\n".join(after)
 
 
 def sources(conditions: Conditions) -> list[Source]:
@@ -148,14 +162,20 @@ class Reader:
 
     def filtered(self, node: nodes.FilterBlock, name: str, when: Diagram, flat: list[nodes.Node]) -> nodes.Node:
         """A block of lines that a filter changes; where its argument has a condition, one block for each case."""
+        self.environment.filters["beneath_marks"] = partial(beneath_marks, self.environment)
+
+        def block(arguments: list[nodes.Expr], when: Diagram) -> nodes.FilterBlock:
+            arguments = [nodes.Const(node.filter.name), *arguments]
+            plain = nodes.Filter(None, "beneath_marks", arguments, [], None, None)
+            return nodes.FilterBlock(self.body(node.body, name, when, flat), plain)
+
         test = next((argument.test for argument in node.filter.args if isinstance(argument, nodes.CondExpr)), None)
         if test is None:
-            return nodes.FilterBlock(self.body(node.body, name, when, flat), node.filter)
+            return block(node.filter.args, when)
         blocks = []
         for case, truth in (("expr1", self.conditions.truth(test)), ("expr2", ~self.conditions.truth(test))):
             chosen = [getattr(each, case) if isinstance(each, nodes.CondExpr) else each for each in node.filter.args]
-            plain = nodes.Filter(None, node.filter.name, chosen, [], None, None)
-            blocks.append(nodes.FilterBlock(self.body(node.body, name, when & truth, flat), plain))
+            blocks.append(block(chosen, when & truth))
         return nodes.If(test, blocks[:1], [], blocks[1:])
 
     def output(self, node: nodes.Output, name: str, condition: Diagram) -> nodes.Output:
@@ -181,9 +201,7 @@ class Reader:
                         piece.line = part.lineno + place
                     piece.blank = False
                     piece.comment = piece.comment and line.lstrip().startswith("#")
-                    # Behind the indentation, which a filter may look at.
-                    indent = line[: len(line) - len(line.lstrip(" "))]
-                    lines[place] = f"{indent}\ue000{number}:{part.lineno + place}\ue001{line[len(indent) :]}"
+                    lines[place] = f"\ue000{number}:{part.lineno + place}\ue001{line}"
             found.append(nodes.TemplateData("\n".join(lines)))
         return nodes.Output(found)
 

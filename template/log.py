@@ -119,7 +119,7 @@ class Log:
         self.tracker.row(row)
         # {% endif %}
 
-    # {% filter regex_replace("\\(\n\\S* +self,\n\\S* +\\)", "(self)") %}
+    # {% filter regex_replace("\\(\n +self,\n +\\)", "(self)") %}
     def training(
         self,
         # {% if debug %}
@@ -158,7 +158,7 @@ class Log:
         """After an evaluation or a checkpoint, whose time is no part of samples_per_second."""
         self.since = time.perf_counter()
 
-    # {% filter regex_replace("\\(\n\\S* +self,\n\\S* +([^\n]+),\n\\S* +\\)", "(self, \\1)") %}
+    # {% filter regex_replace("\\(\n +self,\n +([^\n]+),\n +\\)", "(self, \\1)") %}
     def evaluation(
         self,
         scores: dict[str, float],

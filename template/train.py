@@ -86,7 +86,7 @@ from schedule import set_rates
 # {% endfilter %}
 
 
-# {% filter regex_replace("step\\(\n\\S* +(.+),\n\\S* +(.+),\n\\S*\\)", "step(\\1, \\2)") %}
+# {% filter regex_replace("step\\(\n +(.+),\n +(.+),\n\\)", "step(\\1, \\2)") %}
 def step(
     run: Run,
     # {% if accumulation %}
@@ -124,7 +124,7 @@ def step(
     losses = []
     for micro in window:
         # {% endif %}
-        # {% filter regex_replace("(?m)^(\\S*)" ~ ("" if accumulation else "    "), "\\1") %}
+        # {% filter regex_replace("(?!)" if accumulation else "(?m)^    ", "") %}
         # {% if ddp and accumulation %}
         distributed.sync_gradients(run.replica, micro is window[-1])  # once per step, with its last micro-batch
         # {% endif %}
