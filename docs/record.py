@@ -46,6 +46,15 @@ STEPS = [  # keys, two texts to wait for, and for how many seconds the picture i
     ("tricks undo\r", "is taken back", SHELL, 3),
 ]
 INK, MARKED, GROUND, BUTTONS = "#d3d7df", "#3b4252", "#1d2027", "#4c566a"
+# What pyte calls by name; all else is a number.
+COLOURS = {
+    "default": INK,
+    "green": "#a3be8c",
+    "red": "#e06c75",
+    "brown": "#ebcb8b",
+    "cyan": "#88c0d0",
+    "blue": "#81a1c1",
+}
 
 
 def record(folder: str) -> list[tuple[str, float]]:
@@ -85,7 +94,7 @@ def picture(screen: pyte.Screen) -> str:
         cells = [screen.buffer[y][column] for column in range(COLUMNS)]
         for style, group in groupby(cells, lambda c: (c.fg, c.bold, c.reverse, c.data != "" and c.data.isascii())):
             texts = [cell.data for cell in group]
-            colour, weight = INK if style[0] == "default" else f"#{style[0]}", "bold" if style[1] else "normal"
+            colour, weight = COLOURS.get(style[0]) or f"#{style[0]}", "bold" if style[1] else "normal"
             width, text = len(texts) * CELL, escape("".join(texts), quote=False)
             if style[2]:
                 shapes.append(f'<rect x="{x:.1f}" y="{top}" width="{width:.1f}" height="{LINE}" fill="{MARKED}"/>')
