@@ -136,13 +136,9 @@ def test_what_is_missing_is_said(processes: Callable[..., Any], environment: dic
 def test_two_processes_of_a_launcher_train_together(render: Callable[..., Path], tmp_path: Path, launcher: str) -> None:
     project, port = render(techniques=["ddp"]), warm.free_port()
     arguments = ("train.py", "--max-steps", "3", "--log-every", "1", "--run-dir", str(tmp_path / "run"))
-    started = []
-    for rank in range(2):
-        variables = srun(rank, 2, "n7", "2") if launcher == "srun" else mpich(rank, 2, 2)
-        name = f"{launcher}-{rank}"
-        started.append(warm.begin(warm._rank, project, arguments, name, variables | {"MASTER_PORT": port}))
-    for process, log in started:
-        code, output = warm.end(process, log, 90)
+    places = [srun(rank, 2, "n7", "2") if launcher == "srun" else mpich(rank, 2, 2) for rank in range(2)]
+    commands = [(arguments, place | {"MASTER_PORT": port}) for place in places]
+    for code, output in warm.launched(project, *commands, timeout=90):
         assert code == 0, output
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").open()]
     assert [row["step"] for row in rows if "grad_norm" in row] == [1, 2, 3]
@@ -153,9 +149,7 @@ def test_a_port_that_is_taken_is_said(render: Callable[..., Path]) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         variables = mpich(0, 2, 2) | {"MASTER_PORT": str(taken.getsockname()[1])}
-        code, output = warm.end(
-            *warm.begin(warm._rank, render(techniques=["ddp"]), ("train.py",), "taken", variables), 60
-        )
+        [(code, output)] = warm.launched(render(techniques=["ddp"]), (("train.py",), variables), timeout=60)
     assert code == 1 and "cannot meet at 127.0.0.1:" in output and "Traceback" not in output, output
 
 
@@ -183,12 +177,8 @@ def test_a_signal_waits_for_one_step_at_most(render: Callable[..., Path], tmp_pa
     rare = [word for name in ("log", "eval", "checkpoint") for word in (f"--{name}-every", "500")]
     arguments = ("signalled.py", str(ranks - 1), "--max-steps", "500", "--run-dir", str(tmp_path / "run"), *rare)
     variables = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    started = [
-        warm.begin(warm._rank, project, arguments, f"signal-{rank}", variables | {"RANK": str(rank)})
-        for rank in range(ranks)
-    ]
-    for process, log in started:
-        code, output = warm.end(process, log, 90)
+    commands = [(arguments, variables | {"RANK": str(rank)}) for rank in range(ranks)]
+    for code, output in warm.launched(project, *commands, timeout=90):
         assert code == 143, output
     stopped = torch.load(tmp_path / "run" / "checkpoints" / "last.pt", weights_only=True)["progress"]["step"]
     assert stopped == (3 if ranks == 1 else 4)
