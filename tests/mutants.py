@@ -397,6 +397,14 @@ MUTANTS = [
         **PLAIN,
     ),
     Mutant(
+        "the best checkpoint holds other weights than those that were evaluated",
+        "train.py",
+        'save_as("best", {"model": run.model})',
+        'save_as("best", {"model": build(config, extras["info"], device, steps_per_epoch).model})',
+        "training",
+        **PLAIN,
+    ),
+    Mutant(
         "the best score is forgotten on resume",
         "resume.py",
         'content["progress"].keys() - {"total_steps"}',

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import train
+from checkpoint import load_model
 from config import AccumulationConfig, Config
 from curves import draw
 from evaluation import evaluate
@@ -105,6 +106,25 @@ def test_scores_are_means_over_the_samples(begin: Callable[..., Run], sources: t
         assert evaluate(run, loader, stop) == pytest.approx(expected, rel=1e-10)
     assert run.model.training, "evaluate leaves the model in training mode"
     stop.close()
+
+
+def test_best_checkpoint_gives_the_logged_scores(
+    run_in: Callable[..., int],
+    begin: Callable[..., Run],
+    config: Config,
+    sources: tuple[First, First],
+    tmp_path: Path,
+) -> None:
+    """To the last digit: what was evaluated is what was saved, and what predict.py and exports will use."""
+    assert run_in(tmp_path, config) == 0
+    found = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
+    logged = min((row for row in found if "val_loss" in row), key=lambda row: row["val_loss"])
+    run, stop = begin(), StopSignal()
+    run.model.load_state_dict(load_model(tmp_path)[0].state_dict())
+    loader = Loader(sources[1], config.batch_size, config.seed, config.loader, torch.device("cpu"), shuffle=False)
+    scores = evaluate(run, loader, stop)
+    stop.close()
+    assert {f"val_{name}": score for name, score in scores.items()}.items() <= logged.items()
 
 
 @pytest.mark.parametrize("what", ["loss", "gradient"])
