@@ -21,7 +21,7 @@ export function difference(a, b) {
     ...middle(a.slice(start, a.length - tail), b.slice(start, b.length - tail)),
     ..." ".repeat(tail),
   ];
-  return placed(slid(deletionsFirst(signs), a, b));
+  return placed(deletionsFirst(slid(deletionsFirst(signs), a, b)));
 }
 
 /** Lines that are added and removed on the way from one text to another. */

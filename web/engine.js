@@ -47,9 +47,8 @@ export function json(value, ascii) {
   let quoted = "";
   for (const unit of value.split("")) {
     const code = unit.charCodeAt(0);
-    quoted += (code > 126 && ascii) || (code > 0xd7ff && code < 0xe000 && ascii)
-      ? code === 127 ? unit : `\\u${code.toString(16).padStart(4, "0")}`
-      : code > 0xd7ff ? unit : JSON.stringify(unit).slice(1, -1);
+    if (ascii && code > 126) quoted += `\\u${code.toString(16).padStart(4, "0")}`;
+    else quoted += code > 126 ? unit : JSON.stringify(unit).slice(1, -1);
   }
   return `"${quoted}"`;
 }

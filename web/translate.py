@@ -7,8 +7,8 @@ name, and ["=", value] a constant. What engine.js does not know raises Unknown, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container
 import sys
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any
 
@@ -310,4 +310,4 @@ def template(pattern: str, replacement: str) -> list[str | int]:
         return [part for part in parsed if part != ""]
     groups, literals = parsed
     places: dict[int, int] = dict(groups)
-    return [places[index] if index in places else text for index, text in enumerate(literals) if text != ""]
+    return [places.get(index, text) for index, text in enumerate(literals) if text != ""]

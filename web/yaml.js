@@ -13,7 +13,7 @@ const IMPLICIT = [
 ];
 const ESCAPES = { "\0": "0", "\x07": "a", "\b": "b", "\t": "t", "\n": "n", "\v": "v", "\f": "f", "\r": "r", "\x1b": "e", "\x85": "N", "\xa0": "_", "\u2028": "L", "\u2029": "P", '"': '"', "\\": "\\" };
 
-/** yaml.dump(value, indent=4, allow_unicode=True, default_flow_style=False) of a mapping of texts, booleans and lists. */
+/** yaml.dump(value, indent=4, allow_unicode=True, default_flow_style=False) of a mapping of booleans, lists, and texts of one line. */
 export function dump(mapping) {
   const names = Object.keys(mapping).sort();
   return names.length ? names.map((name) => entry(name, mapping[name])).join("") : "{}\n";
@@ -126,15 +126,15 @@ export function read(source) {
   let list = null;
   for (let number = 0; number < lines.length; number++) {
     const line = lines[number];
-    if (/^\s*(#.*)?$/.test(line) || /^(---|\.\.\.)\s*$/.test(line)) continue;
-    const fail = (what) => new Error(`Line ${number + 1} ${what}: ${JSON.stringify(line.trim().slice(0, 60))}.`);
-    const item = line.match(/^\s*-(?:\s+(.*))?$/);
-    const pair = line.match(/^([A-Za-z_][\w.-]*|"[\w.-]+"|'[\w.-]+')\s*:(?:\s+(.*))?$/);
-    if (!(item && list) && !pair) throw fail("is not `name: value`, nor an entry of a list");
-    let rest = ((item && list ? item[1] : pair[2]) ?? "").trim();
-    while (number + 1 < lines.length && (/^\s+\S/.test(lines[number + 1]) || (/^["']/.test(rest) && /^\s*$/.test(lines[number + 1])) || (rest.startsWith("[") && !rest.includes("]"))) && !/^\s*(- |-$|#)/.test(lines[number + 1])) {
-      number++; // a folded line goes on
-      rest = rest.endsWith("\\") && rest.startsWith('"') ? rest.slice(0, -1) + lines[number].trim() : `${rest} ${lines[number].trim()}`;
+    if (/^[ \t]*(#.*)?$/s.test(line) || /^(---|\.\.\.)\s*$/.test(line)) continue;
+    const place = number + 1;
+    const fail = (what) => new Error(`Line ${place} ${what}: “${line.trim().slice(0, 60)}”.`);
+    const item = list && line.match(/^([ \t]*)-(?:[ \t]+(.*))?$/s);
+    const pair = !item && line.match(/^()([A-Za-z_][\w.-]*|"[\w.-]+"|'[\w.-]+')[ \t]*:(?:[ \t]+(.*))?$/s);
+    if (!item && !pair) throw fail("is not `name: value`, nor an entry of a list");
+    let rest = trimmed((item || pair).at(-1) ?? "");
+    for (; number + 1 < lines.length && goesOn(rest, lines[number + 1], (item || pair)[1].length); number++) {
+      rest = joined(rest, trimmed(lines[number + 1]));
     }
     let value;
     try {
@@ -142,10 +142,10 @@ export function read(source) {
     } catch (error) {
       throw fail(error.message);
     }
-    if (item && list) {
+    if (item) {
       list.push(value);
     } else {
-      const name = pair[1].replace(/["']/g, "");
+      const name = pair[2].replace(/["']/g, "");
       if (Object.hasOwn(found, name)) throw fail(`gives ${name} a second time`);
       list = rest === "" ? [] : null;
       Object.defineProperty(found, name, { value: list ?? value, enumerable: true });
@@ -154,19 +154,45 @@ export function read(source) {
   return found;
 }
 
+const trimmed = (text) => text.replace(/^[ \t]+|[ \t]+$/g, "");
+
+/** Whether what a line begins is not at its end: open quotes, an open list, or a text with a deeper indented line behind it. */
+function goesOn(rest, next, indent) {
+  if (/^["']/.test(rest)) return closing(rest, 0) < 0;
+  if (rest.startsWith("[")) return !/\][ \t]*(#.*)?$/s.test(rest);
+  return rest !== "" && next.match(/^[ \t]*/)[0].length > indent && /^[ \t]+[^\s#]/.test(next);
+}
+
+/** A line break in a text is a space; in double quotes a backslash before it takes it away. */
+function joined(rest, next) {
+  if (rest.startsWith('"') && /(^|[^\\])(\\\\)*\\$/.test(rest)) return rest.slice(0, -1) + next;
+  return rest === "" || /^["'[]/.test(rest) ? `${rest} ${next}` : `${rest.replace(/[ \t]+#.*$/s, "")} ${next}`;
+}
+
+/** Where the quotes end that begin at a place; -1: nowhere. */
+function closing(rest, at) {
+  const quote = rest[at];
+  for (at++; at < rest.length; at++) {
+    if (rest[at] === "\\" && quote === '"') at++;
+    else if (rest[at] === quote && quote === "'" && rest[at + 1] === "'") at++;
+    else if (rest[at] === quote) return at;
+  }
+  return -1;
+}
+
 function valueOf(rest) {
   if (rest.startsWith("[")) {
     const [values, end] = flow(rest, 1);
-    if (!/^\s*(#.*)?$/.test(rest.slice(end))) throw new Error("goes on after its list");
+    if (!/^[ \t]*(#.*)?$/s.test(rest.slice(end))) throw new Error("goes on after its list");
     return values;
   }
   if (rest.startsWith('"') || rest.startsWith("'")) {
     const [value, end] = quotedFrom(rest, 0);
-    if (!/^\s*(#.*)?$/.test(rest.slice(end))) throw new Error("goes on after its quotes");
+    if (!/^[ \t]*(#.*)?$/s.test(rest.slice(end))) throw new Error("goes on after its quotes");
     return value;
   }
   if (/^[{&*!|>%@`]/.test(rest)) throw new Error("is written in a way that answers files are not");
-  return plainValue(rest.replace(/\s+#.*$/, ""));
+  return plainValue(rest.replace(/[ \t]+#.*$/s, ""));
 }
 
 function plainValue(word) {
@@ -193,26 +219,15 @@ function flow(rest, at) {
 }
 
 function quotedFrom(rest, at) {
-  const quote = rest[at];
-  let value = "";
-  for (at++; at < rest.length; at++) {
-    if (rest[at] === quote && quote === "'" && rest[at + 1] === "'") at++;
-    else if (rest[at] === quote) return [value, at + 1];
-    else if (rest[at] === "\\" && quote === '"') {
-      const name = rest[++at];
-      const digits = { x: 2, u: 4, U: 8 }[name];
-      if (digits) {
-        const code = rest.slice(at + 1, at + 1 + digits);
-        if (!new RegExp(`^[0-9a-fA-F]{${digits}}$`).test(code) || Number.parseInt(code, 16) > 0x10ffff) throw new Error("holds a broken escape");
-        value += String.fromCodePoint(Number.parseInt(code, 16));
-        at += digits;
-        continue;
-      }
-      if (!Object.hasOwn(UNESCAPED, name ?? "")) throw new Error("holds a broken escape");
-      value += UNESCAPED[name];
-      continue;
-    }
-    value += rest[at];
-  }
-  throw new Error("begins quotes that do not end");
+  const end = closing(rest, at);
+  if (end < 0) throw new Error("begins quotes that do not end");
+  const inside = rest.slice(at + 1, end);
+  const value = rest[at] === "'" ? inside.replaceAll("''", "'") : inside.replace(/\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[^]|$)/g, unescaped);
+  return [value, end + 1];
+}
+
+function unescaped(_, name) {
+  const code = name.length > 1 ? Number.parseInt(name.slice(1), 16) : -1;
+  if (code > 0x10ffff || (code < 0 && !Object.hasOwn(UNESCAPED, name))) throw new Error("holds a broken escape");
+  return code < 0 ? UNESCAPED[name] : String.fromCodePoint(code);
 }
