@@ -36,7 +36,7 @@ function fill() {
     if (!question.form) continue;
     const value = Object.hasOwn(given, name) ? given[name] : values[name];
     for (const field of form.querySelectorAll(`[name="${name}"]`)) {
-      if (field.type === "text") field.value = value;
+      if (field.type === "text" || field.type === "select-one") field.value = value;
       else field.checked = question.multiselect ? value.includes(field.value) : field.value === value;
     }
   }
@@ -185,7 +185,7 @@ function badge({ old, now, added, removed }) {
 const number = (value) => value.toLocaleString("en");
 
 function statusText() {
-  const counted = listed.filter(({ path }) => path !== template.data.answersFile);
+  const counted = countedFiles();
   const present = counted.filter(({ now }) => now !== null);
   const lines = present.reduce((sum, { now }) => sum + linesOf(now).length, 0);
   const all = `${present.length} files, ${number(lines)} lines in all.`;
@@ -198,8 +198,15 @@ function statusText() {
     if (shown.mark === "last" && !before) return `${all} Tick a technique to see what it changes.`;
     return shown.mark === "nothing" ? all : `Nothing differs. ${all}`;
   }
-  const [added, removed] = ["added", "removed"].map((key) => counted.reduce((sum, it) => sum + it[key], 0));
-  return `${parts.join(", ")}: ${[added && `+${number(added)}`, removed && `−${number(removed)}`].filter(Boolean).join(" ")} lines. ${all}`;
+  return `${parts.join(", ")}: ${total()} lines. ${all}`;
+}
+
+/** The files that are counted: the answers file changes with every tick. */
+const countedFiles = () => listed.filter(({ path }) => path !== template.data.answersFile);
+
+function total() {
+  const [added, removed] = ["added", "removed"].map((key) => countedFiles().reduce((sum, it) => sum + it[key], 0));
+  return [added && `+${number(added)}`, removed && `−${number(removed)}`].filter(Boolean).join(" ");
 }
 
 // ------------------------------------------------------------------------------------------------------------- view
@@ -223,7 +230,7 @@ function showFiles() {
     const heading = ["", "", "", it.path.split("/")[0] + "/", "dot files"][place(it.path)];
     groups.set(heading, [...(groups.get(heading) ?? []), it]);
   }
-  const html = [entry("", `All changes`, sum(listed.filter(isChanged)), shown.all, false)];
+  const html = [entry("", "All changes", total(), shown.all, false)];
   const options = [option("", "All changes", shown.all)];
   for (const [heading, members] of groups) {
     if (heading) html.push(`<h2>${heading.replace(/[<&]/g, "")}</h2>`);
@@ -232,11 +239,6 @@ function showFiles() {
   }
   byId("files").innerHTML = html.join("");
   byId("file").replaceChildren(...options);
-}
-
-function sum(list) {
-  const [added, removed] = ["added", "removed"].map((key) => list.reduce((total, it) => total + it[key], 0));
-  return [added && `+${number(added)}`, removed && `−${number(removed)}`].filter(Boolean).join(" ");
 }
 
 /** File names come from the template; they are escaped all the same. */

@@ -75,8 +75,8 @@ export function changes(list) {
     });
     let html = "";
     steps.forEach((step, index) => {
-      if (!near[index]) return;
-      if (index && !near[index - 1]) html += '<span class="gap">⋯</span>';
+      if (!near[index] && !(near[index - 1] && near[index + 1])) return;
+      if (index && !near[index - 1] && !near[index - 2]) html += '<span class="gap">⋯</span>';
       html += row(step, before, after, step[0] === "-" ? "" : step[2] + 1);
     });
     return `<section class="changed"><h3><button type="button" data-open="${escaped(path).replaceAll('"', "&quot;")}">${escaped(path)}</button> <span class="badge">${escaped(badge)}</span></h3><div class="lines">${html}</div></section>`;
