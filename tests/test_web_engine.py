@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import random
 import re
+import shutil
+import subprocess
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,10 +25,11 @@ from jinja2 import meta, nodes
 from matrix.arrays import covering_array
 from matrix.space import Space, TooManyError
 from tests.choices import SPACE
-from tests.conftest import ROOT
+from tests.conftest import ROOT, commit, tree
 from tests.web import HOSTILE, javascript
+from tricks import UserError
 from tricks.template.rendering import GIVEN, Template
-from web import build
+from web import build, site
 from web.translate import Json, Text, Translator, Unknown
 
 MOST = 2**12  # variants of a part; a part that has more is looked at by its own parts
@@ -54,7 +58,8 @@ def parts(space: Space, statements: list[nodes.Node]) -> Iterator[tuple[nodes.No
     """Statements with all combinations of what they read; one with too many is taken apart.
 
     Rendering joins the texts of statements, and nothing that is translated changes what follows it. So where each
-    statement is equal, every file is. An `if` is its condition and its bodies; a filter, its body and what it does to a text.
+    statement is equal, every file is. An `if` is its condition and its bodies;
+    a filter, its body and what it does to a text.
     """
     for statement in statements:
         read = names(space.template.environment, statement)
@@ -135,7 +140,8 @@ def test_whole_projects_with_hostile_words() -> None:
       data.choices.forEach((choice, index) => {
         const project = template.render(choice);
         const wanted = data.expected[index];
-        if (String([...project.keys()].sort()) !== String(Object.keys(wanted).sort())) faults.push([choice, [...project.keys()]]);
+        const paths = [...project.keys()].sort();
+        if (String(paths) !== String(Object.keys(wanted).sort())) faults.push([choice, paths]);
         for (const [path, text] of project) if (text !== data.table[wanted[path]]) faults.push([choice, path, text]);
       });
       return [faults.length, faults.slice(0, 2)];"""
@@ -243,8 +249,10 @@ def test_words_through_everything_that_prints_them() -> None:
     wanted = [[template.render(dict.fromkeys(read, text)) for text in texts] for _, template, read in jobs.values()]
     code = """
       const { render } = await load("engine.js");
-      return data.jobs.map(([parts, names], job) => data.texts.filter((text, index) =>
-        render(parts, Object.fromEntries(names.map((name) => [name, text]))) !== data.wanted[job][index]).slice(0, 3));"""
+      return data.jobs.map(([parts, names], job) => data.texts.filter((text, index) => {
+        const values = Object.fromEntries(names.map((name) => [name, text]));
+        return render(parts, values) !== data.wanted[job][index];
+      }).slice(0, 3));"""
     sent = {"jobs": [[body, read] for body, _, read in jobs.values()], "texts": texts, "wanted": wanted}
     assert javascript(code, sent) == [[] for _ in jobs]
     assert len(jobs) >= len(TEXTS)
@@ -254,7 +262,12 @@ def test_yaml_is_written_and_read_as_by_pyyaml() -> None:
     source = random.Random(2)
     texts = [re.sub("[\x85\u2028]", "", text) for text in words(20_000, 13)]  # line breaks: the validators refuse them
     answers = [
-        {"project_name": text, "b": source.random() < 0.5, "some_name": texts[-index - 1], "items": source.sample(["amp", "onnx", "no"], k=source.randrange(4))}
+        {
+            "project_name": text,
+            "b": source.random() < 0.5,
+            "some_name": texts[-index - 1],
+            "items": source.sample(["amp", "onnx", "no"], k=source.randrange(4)),
+        }
         for index, text in enumerate(texts)
     ]  # fmt: skip
     dumped = [yaml.dump(answer, indent=4, allow_unicode=True, default_flow_style=False) for answer in answers]
@@ -265,7 +278,8 @@ def test_yaml_is_written_and_read_as_by_pyyaml() -> None:
         if (dump(answer) !== data.dumped[index]) faults.push(["dump", dump(answer), data.dumped[index]]);
         let back;
         try { back = read(data.dumped[index]); } catch (error) { back = error.message; }
-        if (JSON.stringify(back) !== JSON.stringify(Object.fromEntries(Object.entries(answer).sort()))) faults.push(["read", data.dumped[index], back]);
+        const sorted = Object.fromEntries(Object.entries(answer).sort());
+        if (JSON.stringify(back) !== JSON.stringify(sorted)) faults.push(["read", data.dumped[index], back]);
       });
       return [faults.length, faults.sort((a, b) => JSON.stringify(a).length - JSON.stringify(b).length).slice(0, 3)];"""
     assert javascript(code, {"answers": answers, "dumped": dumped}) == [0, []]
@@ -335,7 +349,8 @@ def common(a: list[str], b: list[str]) -> int:
 def test_whole_blocks_are_marked() -> None:
     a = ["def a():", "    return 1", "", "", "def c():", "    return 1"]
     b = ["def a():", "    return 1", "", "", "def b():", "    return 1", "", "", "def c():", "    return 1"]
-    code = """const { difference } = await load("diff.js"); return difference(data[0], data[1]).map(([sign]) => sign).join("");"""
+    code = """const { difference } = await load("diff.js");
+      return difference(data[0], data[1]).map(([sign]) => sign).join("");"""
     assert javascript(code, [a, b]) == "    ++++  "
     assert javascript(code, [b, a]) == "    ----  "
 
@@ -432,7 +447,47 @@ def test_regular_expressions() -> None:
     texts = ["".join(source.choices("ab.]^-\n0", k=source.randrange(8))) for _ in range(500)]
     code = """
       const { render } = await load("engine.js");
-      return data.cases.map((call) => data.texts.map((text) => render([["out", ["replace", ["=", text], ...call]]], {})));"""
+      const replaced = (text, call) => render([["out", ["replace", ["=", text], ...call]]], {});
+      return data.cases.map((call) => data.texts.map((text) => replaced(text, call)));"""
     calls = [[*regular(pattern), template(pattern, replacement)] for pattern, replacement in cases]
     found = javascript(code, {"cases": calls, "texts": texts})
     assert found == [[re.sub(pattern, replacement, text) for text in texts] for pattern, replacement in cases]
+
+
+def test_the_site_holds_every_version(own_checkout: Path, tmp_path: Path) -> None:
+    """Each tag's page comes from that tag's own code and stays as it was; the newest is at the top."""
+    shutil.copytree(ROOT / "web", own_checkout / "web", ignore=shutil.ignore_patterns("__pycache__"))
+    commit(own_checkout, "v98.0.0")
+    first = site.build_site(own_checkout, tmp_path / "first")
+    (own_checkout / "template/NEW.md").write_text("{{ project_name }}\n", encoding="utf-8")
+    commit(own_checkout, "v99.0.0")
+    assert [first, site.build_site(own_checkout, tmp_path / "site")] == [["v98.0.0"], ["v98.0.0", "v99.0.0"]]
+    old, new = tree(tmp_path / "first/v98.0.0"), tree(tmp_path / "site/v98.0.0")
+    assert {name: text for name, text in old.items() if name != "versions.json"} == {
+        name: text for name, text in new.items() if name != "versions.json"
+    }
+    assert json.loads(new["versions.json"]) == {"versions": ["v98.0.0", "v99.0.0"], "root": "../"}
+    top = json.loads((tmp_path / "site/template.json").read_text(encoding="utf-8"))
+    assert top["version"] == "v99.0.0" and "NEW.md" in [file["path"] for file in top["files"]]
+    assert (tmp_path / "site/.nojekyll").exists()
+
+
+def test_a_tag_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^There is no tag 'v0\.0\.99' with a template"):
+        build.build(tmp_path / "page", "v0.0.99")
+    assert not (tmp_path / "page").exists()
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+def test_vendored_files_are_those_of_the_package(tmp_path: Path) -> None:
+    """As package-lock.json has them; skipped where the registry cannot be reached."""
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(ROOT / "web" / name, tmp_path / name)
+    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
+    if subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60).returncode:
+        pytest.skip("npm ci did not reach its registry")
+    package = tmp_path / "node_modules/@highlightjs/cdn-assets"
+    vendored = tree(ROOT / "web/vendor")
+    assert vendored == {
+        name: ((package / name) if name == "LICENSE" else package / "es" / name).read_bytes() for name in vendored
+    }

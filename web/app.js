@@ -84,11 +84,10 @@ function update(changed) {
   enable("");
   const ticked = JSON.stringify(ticks(template.answer(valid).recorded)) !== JSON.stringify(ticks(answered.recorded));
   if (changed && ticked) before = valid;
-  if (ticked) gone = null;
+  const old = project;
   valid = given;
   project = template.render(given);
-  if (changed && ticked && shown.file && !project.has(shown.file)) gone = shown.file;
-  if (!project.has(shown.file) && gone !== shown.file) shown.file = first();
+  if (ticked) gone = changed && old.has(shown.file) && !project.has(shown.file) ? shown.file : null;
   show(changed && ticked);
   writeLink();
   estimate();
@@ -213,6 +212,8 @@ function total() {
 
 function show(ticked) {
   listed = compared();
+  const inView = listed.find(({ path }) => path === shown.file);
+  if (!inView || (ticked && inView.now === null && gone !== shown.file)) shown.file = first();
   const said = statusText();
   byId("status").textContent = said;
   byId("bar-status").textContent = said.split(". ")[0];
@@ -634,7 +635,7 @@ function showReadme(choice) {
   place.replaceChildren();
   for (const [heading, text] of now) {
     if (old.has(heading)) continue;
-    place.append(Object.assign(document.createElement("h3"), { textContent: `In its README: ${heading}` }), ...nodes(text));
+    place.append(Object.assign(document.createElement("h2"), { textContent: `In its README: ${heading}` }), ...nodes(text));
   }
 }
 

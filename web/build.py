@@ -1,6 +1,6 @@
 """Builds the page: a folder of static files, from copier.yml and template/ of a tag or of the work tree.
 
-Every address in it carries a hash of what it leads to, so that a browser never puts an old script beside a new template.
+Every address in it carries a hash of what it leads to: a browser never puts an old script beside a new template.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def shown(entry: dict[str, Any]) -> bool:
 
 
 def patterns(template: Template, line: str) -> list[str]:
-    """All patterns that a conditional line of `_exclude` can give. Raises Unknown where they are not plain constants."""
+    """All patterns that a conditional line of `_exclude` can give. Raises Unknown unless they are constants."""
     tree = template.environment.parse(line)
     where = f"copier.yml, _exclude, {line!r}"
     if any(tree.find_all((nodes.Concat, nodes.Add, nodes.TemplateData))):
@@ -244,6 +244,8 @@ def write(out: Path, data: dict[str, Json], form: dict[str, list[Field]], preset
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     (out / "template.json").write_text(text, encoding="utf-8")
     (out / ".nojekyll").touch()
+    # Which versions have a page, and where: web/site.py, which publishes several, knows more.
+    (out / "versions.json").write_text('{"versions":[],"root":""}', encoding="utf-8")
 
     def hashed(name: str) -> str:
         return f"{name}?{hashlib.sha256((out / name).read_bytes()).hexdigest()[:12]}"

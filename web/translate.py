@@ -79,7 +79,7 @@ class Text:
         if isinstance(node, nodes.Output):
             return [
                 part.data if isinstance(part, nodes.TemplateData) else ["out", self.expression(part)]
-                for part in node.nodes
+                for part in node.iter_child_nodes()
             ]
         if isinstance(node, nodes.If):
             otherwise = node.else_
@@ -104,7 +104,7 @@ class Text:
 
     # ------------------------------------------------------------------------------------------------ expressions
 
-    def expression(self, node: nodes.Expr) -> Json:
+    def expression(self, node: nodes.Node) -> Json:
         if isinstance(node, nodes.Name):
             if node.name not in self.translator.names:
                 raise self.refuse(node, f"the name {node.name!r}, which is no question of copier.yml")
@@ -169,7 +169,7 @@ class Text:
         translate = FILTERS.get(node.name)
         if translate is None or node.dyn_args or node.dyn_kwargs:
             raise self.refuse(node, f"the filter {node.name!r}")
-        named = {pair.key: self.constant(pair.value) for pair in node.kwargs}
+        named = {str(pair.key): self.constant(pair.value) for pair in node.kwargs}
         try:
             return translate(self, value, node.args, **named)
         except (TypeError, re.error) as error:
