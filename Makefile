@@ -5,7 +5,7 @@ BIN := .venv/bin
 # Seconds of the random walk of `make matrix`.
 SECONDS ?= 60
 
-.PHONY: demo page serve test histories lint format static train matrix bench golden mutants clean
+.PHONY: demo page serve test histories lint format static train matrix bench golden mutants release clean
 
 # Enough to generate a project and to train it.
 .venv/project: pyproject.toml
@@ -76,6 +76,12 @@ golden: .venv/dev
 # Breaks every technique on purpose, some eighty times: the proofs of the generated project must notice each.
 mutants: .venv/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants
+
+# A release of the last commit: changelog, commit, tag, and a wheel that was tried. Nothing is pushed.
+release: .venv/dev
+	.ci/release "$(VERSION)" --check
+	$(MAKE) lint static test
+	.ci/release "$(VERSION)"
 
 clean:
 	rm -rf build .venv

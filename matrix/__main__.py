@@ -15,8 +15,7 @@ from tricks.template.rendering import Template
 
 SAID = (
     "Patched out in warm children, and run in the cold sample: curves.png, real compilation, AOTInductor's compiler, "
-    "torchrun, all digits; tables of tyro, torch.export and ONNX are kept in the parent. Latencies of exports are not "
-    "measured."
+    "torchrun, all digits. Latencies of exports are not measured."
 )
 
 
@@ -44,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     given = parser().parse_args(arguments)
-    # The children have groups of their own: they end with this process only if it ends them.
+    # Ends the children and removes their folders, as Ctrl-C does.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         space = reduced(Template(given.template.resolve()), given.vary)
@@ -79,7 +78,7 @@ def check(space: Space, given: argparse.Namespace) -> int:
 
 
 def train(space: Space, given: argparse.Namespace) -> int:
-    from matrix import plans
+    from matrix import plans, pool
     from matrix.jobs import Job
     from matrix.results import Results
     from matrix.runner import run, table
@@ -97,6 +96,7 @@ def train(space: Space, given: argparse.Namespace) -> int:
     }
     if unknown := set(given.plans) - made.keys():
         raise ValueError(f"There is no plan {', '.join(sorted(unknown))}: choose from {', '.join(made)}.")
+    pool.rehearse(exports=True in space.options["export"].values)
     tallies = []
     for name in given.plans or list(made):
         until = time.monotonic() + given.seconds if name == "walk" else None
@@ -108,11 +108,12 @@ def train(space: Space, given: argparse.Namespace) -> int:
 
 
 def one(space: Space, given: argparse.Namespace) -> int:
+    from matrix import pool
     from matrix.jobs import parse
-    from matrix.warm import outcomes
 
     job = parse(given.job, space)
-    outcome = next(outcomes([(job, space.template.render(job.choice))], 1, given.timeout))
+    pool.rehearse("export" in job.choice["techniques"])
+    outcome = next(pool.outcomes([(job, space.template.render(job.choice))], 1, given.timeout))
     print(outcome.output)
     print(f"{outcome.problem or 'passed'} ({outcome.seconds:.1f} s)")
     return 1 if outcome.problem else 0

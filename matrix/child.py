@@ -1,8 +1,8 @@
 """What a forked child does with a project: writes it, trains it with a stop and a resume, exports it, checks it.
 
-The parent has imported torch (warm.py). Patched out in a warm child, and run in the cold sample: drawing
-curves.png, real compilation (`--compile.mode off`), AOTInductor's compiler, torchrun (the ranks are forks). What the
-parent keeps is in memory.py.
+The warm process has imported torch (imports.py) and used it once (rehearsal.py). Patched out in a warm child, and run
+in the cold sample: drawing curves.png, real compilation (`--compile.mode off`), AOTInductor's compiler, torchrun (the
+ranks are forks).
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
-from matrix import codes, inside
+from matrix import process
 from matrix.jobs import Job, Project
 from tricks.template.rendering import write
 
@@ -36,18 +37,8 @@ class Problem(Exception):
 def arguments(job: Job, text: Path) -> list[str]:
     """The command line of a small run."""
     techniques = job.choice["techniques"]
-    found = [
-        "--max-steps",
-        STEPS,
-        "--eval-every",
-        EVERY,
-        "--checkpoint-every",
-        "2",
-        "--log-every",
-        "1",
-        "--run-dir",
-        "run",
-    ]
+    found = ["--max-steps", STEPS, "--eval-every", EVERY, "--checkpoint-every", "2", "--log-every", "1"]
+    found += ["--run-dir", "run"]
     ranks = RANKS if "ddp" in techniques else 1
     micro = ranks * (2 if "accumulation" in techniques else 1)
     # Half precision is emulated on most CPUs: a sample costs as much as the start of a kernel. The cold sample has all
@@ -74,11 +65,23 @@ def write_text(path: Path) -> Path:
     return path
 
 
-def run(job: Job, project: Project, folder: Path, text: Path) -> None:
-    """All of it in this process and, for DDP, a fork of it. Raises Problem."""
+def run(job: Job, project: Project, folder: Path) -> None:
+    """Trains a project and checks what it left. Raises Problem."""
     write(project, folder)
-    inside.project(folder)
-    codes.install(folder)
+    text = write_text(folder.parent / "text.txt")
+    if job.proofs:  # they begin in a process that no training has changed
+        pid = os.fork()
+        if pid == 0:
+            leave_with(lambda: run_warm(job, folder, text))
+        if os.waitpid(pid, 0)[1]:
+            raise Problem("training failed, see above")
+    else:
+        run_warm(job, folder, text)
+
+
+def run_warm(job: Job, folder: Path, text: Path) -> None:
+    """All of it in this process and, for DDP, a fork of it. Raises Problem."""
+    process.enter(folder)
     random.seed(0)
     torch.manual_seed(0)
     several = "ddp" in job.choice["techniques"]
@@ -86,7 +89,8 @@ def run(job: Job, project: Project, folder: Path, text: Path) -> None:
     module = quietly()
     child = os.fork() if several else -1
     if child == 0:
-        second_rank(module, arguments(job, text), launches)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        leave_with(lambda: train(module, arguments(job, text), 1, launches))
     train(module, arguments(job, text), 0, launches)
     if several and (status := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])):
         raise Problem(f"rank 1 ended with {status}")
@@ -95,16 +99,18 @@ def run(job: Job, project: Project, folder: Path, text: Path) -> None:
         export(job)
 
 
-def second_rank(module: Any, given: list[str], launches: tuple[dict[str, str], dict[str, str]]) -> None:
-    """Rank 1's whole life; it never returns."""
+def leave_with(function: Callable[[], None]) -> NoReturn:
+    """The rest of a fork's life."""
     code = 1
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        train(module, given, 1, launches)
+        function()
         code = 0
+    except Problem as problem:
+        print(f"PROBLEM {problem}", file=sys.stderr)
     except BaseException:
         traceback.print_exc()
     finally:
+        sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
 
@@ -221,7 +227,9 @@ def check_output(output: str) -> None:
             raise Problem(f"a warning: {line.strip()}")
 
 
-def prove(folder: Path) -> None:
-    """The project's own tests, in this process."""
-    if code := inside.prove(folder):
+def run_tests(folder: Path) -> None:
+    """The project's own tests, in this process, with all digits."""
+    datasets: Any = importlib.import_module("sklearn.datasets")
+    datasets.load_digits = datasets.all_digits
+    if code := process.run_tests(folder):
         raise Problem(f"the project's own tests fail (pytest ended with {code})")

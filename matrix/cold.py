@@ -12,9 +12,10 @@ from matrix.jobs import Job, Project
 from tricks.template.rendering import write
 
 
-def run(job: Job, project: Project, folder: Path, text: Path) -> None:
+def run(job: Job, project: Project, folder: Path) -> None:
     """Trains, resumes and exports as an owner would. Raises child.Problem."""
     write(project, folder)
+    text = child.write_text(folder.parent / "text.txt")
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(child.RANKS)]
     ranks = launcher if "ddp" in job.choice["techniques"] else []
     os.chdir(folder)

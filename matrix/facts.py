@@ -1,7 +1,7 @@
 """Facts about a text that other files depend on: what it imports and defines, which knobs and dependencies it has.
 
-A fact is a tuple of words, first its kind. Of a whole project they are a set; of all projects each is a truth table
-(tables.py). Both are made here from the same texts.
+A fact is a tuple of words, first its kind, and the line that makes it. They are taken from a rendered project, or from
+a template file with all its branches, where each line has the condition of its piece.
 """
 
 from __future__ import annotations
@@ -41,52 +41,53 @@ class Words:
         return [(*pair, re.compile(rf"(?<!\w){re.escape(pair[0])}(?!\w)")) for pair in self.tokens]
 
 
-def facts(path: Path, text: str, words: Words) -> set[Fact]:
-    """All facts of a text: of a file, or of a section of a Markdown file."""
-    found: set[Fact] = {("file", path.as_posix())}
-    for parent in path.parents:
-        if parent != Path():
-            found.add(("file", f"{parent.as_posix()}/"))
-    for token, technique, pattern in words.patterns:
-        if token in text and pattern.search(text):
-            found.add(("token", token, technique))
-    for name, knob in OPTION.findall(text):
-        found.add(("option", name.replace("-", "_"), knob.replace("-", "_")))
-    for extras in EXTRAS.findall(text):
-        found |= {("asks-extra", extra) for extra in extras.split(",")}
+def facts(path: Path, text: str, words: Words) -> set[tuple[Fact, int]]:
+    """All facts of the text of a file, each with the line that makes it."""
+    found: set[tuple[Fact, int]] = {(("file", path.as_posix()), 1)}
+    found |= {(("file", f"{parent.as_posix()}/"), 1) for parent in path.parents if parent != Path()}
+    for number, line in enumerate(text.split("\n"), 1):
+        found |= {
+            (("token", token, technique), number)
+            for token, technique, pattern in words.patterns
+            if token in line and pattern.search(line)
+        }
+        for name, knob in OPTION.findall(line):
+            found.add((("option", name.replace("-", "_"), knob.replace("-", "_")), number))
+        for extras in EXTRAS.findall(line):
+            found |= {(("asks-extra", extra), number) for extra in extras.split(",")}
+        if path.suffix in (".yml", ".yaml"):
+            found |= {(("word", word), number) for word in re.findall(r"[\w-]+", line)}
     if path.suffix == ".py":
-        found |= python(path, text, words)
+        found |= set(python(path, text, words))
     elif path.name == "pyproject.toml":
         found |= set(pyproject(text))
     elif path.suffix == ".md":
         found |= set(markdown(text))
-    if path.suffix in (".yml", ".yaml"):
-        found |= {("word", word) for word in re.findall(r"[\w-]+", text)}
     return found
 
 
 # ------------------------------------------------------------------------------------------------------- Python
 
 
-def python(path: Path, text: str, words: Words) -> set[Fact]:
-    tree = ast.parse(text)
+def python(path: Path, text: str, words: Words) -> Iterator[tuple[Fact, int]]:
+    tree = ast.parse(text, filename=path.as_posix())
     # pytest puts tests/ on the path.
     module = path.stem if path.parts[0] == "tests" else ".".join(path.with_suffix("").parts)
-    found: set[Fact] = {("module", module)}
+    yield ("module", module), 1
     imported = set()  # modules of the project under their own names
     for statement in tree.body:
-        found |= {("defines", module, name) for name in defined(statement)}
+        for name in defined(statement):
+            yield ("defines", module, name), statement.lineno
         if isinstance(statement, ast.If) and "__main__" in ast.dump(statement.test):
-            found.add(("script", module))
+            yield ("script", module), statement.lineno
         if isinstance(statement, ast.Import):
             imported |= {alias.name for alias in statement.names if alias.name in words.modules}
-    context = Context(module, frozenset(imported), words, reads=path.parts[0] != "tests")
-    return found | of_statements(tree.body, context, text.split("\n"))
+    yield from of_tree(tree, Context(module, frozenset(imported), words, reads=path.parts[0] != "tests"))
 
 
 @dataclass(frozen=True)
 class Context:
-    """What decides, besides its own text, which facts a statement gives."""
+    """What decides, besides its own text, which facts a node gives."""
 
     module: str
     imported: frozenset[str]
@@ -98,77 +99,58 @@ class Context:
         return replace(self, kinds=tuple((dict(self.kinds) | kinds).items()))
 
 
-# Thousands of texts share nearly all of their statements.
-_KNOWN: dict[Context, dict[str, frozenset[Fact]]] = {}
-
-
-def of_statements(body: list[ast.stmt], context: Context, lines: list[str]) -> set[Fact]:
-    found: set[Fact] = set()
-    known = _KNOWN.setdefault(context, {})
-    for statement in body:
-        first = min([statement.lineno, *(node.lineno for node in getattr(statement, "decorator_list", []))])
-        source = "\n".join(lines[first - 1 : statement.end_lineno])
-        if source not in known:
-            known[source] = frozenset(of_statement(statement, context, lines))
-        found |= known[source]
-    return found
-
-
-def of_statement(statement: ast.stmt, context: Context, lines: list[str]) -> set[Fact]:
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return set(of_import(statement, context))
-    found: set[Fact] = set()
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-        context = context.knowing(annotated(statement))
-        if statement.name == "__post_init__":  # it only refuses values
+def of_tree(node: ast.AST, context: Context) -> Iterator[tuple[Fact, int]]:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        yield from of_import(node, context)
+        return
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        context = context.knowing(annotated(node))
+        if node.name == "__post_init__":  # it only refuses values
             context = replace(context, reads=False)
-    elif isinstance(statement, ast.ClassDef):
-        found |= set(of_class(statement, context))
-        context = context.knowing(own_kinds(statement))
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-        return found  # documentation
-    pending: list[ast.AST] = [statement]
-    while pending:
-        for child in ast.iter_child_nodes(pending.pop()):
-            if isinstance(child, ast.stmt):
-                found |= of_statements([child], context, lines)
-            else:
-                found |= set(of_node(child, context))
-                pending.append(child)
-    return found
+    elif isinstance(node, ast.ClassDef):
+        yield from of_class(node, context)
+        context = context.knowing(own_kinds(node))
+    elif isinstance(node, ast.expr):
+        for fact in of_node(node, context):
+            yield fact, node.lineno
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return  # documentation
+    for child in ast.iter_child_nodes(node):
+        yield from of_tree(child, context)
 
 
-def of_import(node: ast.Import | ast.ImportFrom, context: Context) -> Iterator[Fact]:
+def of_import(node: ast.Import | ast.ImportFrom, context: Context) -> Iterator[tuple[Fact, int]]:
     modules = context.words.modules
     for alias in node.names:
-        yield ("binds", context.module, alias.asname or alias.name)
-    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-    for name in names:
+        yield ("binds", context.module, alias.asname or alias.name), alias.lineno
+        name = alias.name if isinstance(node, ast.Import) else node.module or ""
         top = name.partition(".")[0]
         if name in modules:
-            yield ("imports", name)
+            yield ("imports", name), alias.lineno
             if isinstance(node, ast.ImportFrom):
-                for alias in node.names:
-                    yield ("uses", name, alias.name)
+                yield ("uses", name, alias.name), alias.lineno
         elif top not in sys.stdlib_module_names:
-            yield ("third", top)
+            yield ("third", top), alias.lineno
             # `torch.utils.tensorboard` is a part of torch that needs tensorboard.
             for part in name.split(".")[1:]:
-                yield ("word", part)
+                yield ("word", part), alias.lineno
 
 
-def of_class(node: ast.ClassDef, context: Context) -> Iterator[Fact]:
+def of_class(node: ast.ClassDef, context: Context) -> Iterator[tuple[Fact, int]]:
     """The knobs of a config class with the classes of its parts; the methods that nothing but the project calls."""
-    for statement in node.body:
+    for statement, after in zip(node.body, [*node.body[1:], None], strict=True):
+        line = statement.lineno
         if isinstance(statement, ast.FunctionDef) and not node.bases and not statement.name.startswith("__"):
-            yield ("method", context.module, node.name, statement.name)
+            yield ("method", context.module, node.name, statement.name), line
         if not node.name.endswith("Config") or not isinstance(statement, ast.AnnAssign):
             continue
         if isinstance(statement.target, ast.Name):
             kind = statement.annotation.id if isinstance(statement.annotation, ast.Name) else ""
-            yield ("knob", node.name, statement.target.id)
+            yield ("knob", node.name, statement.target.id), line
             if kind.endswith("Config"):
-                yield ("part", node.name, statement.target.id, kind)
+                yield ("part", node.name, statement.target.id, kind), line
+            elif not (isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)):
+                yield ("unexplained", node.name, statement.target.id), line
 
 
 def own_kinds(node: ast.ClassDef) -> dict[str, str]:
@@ -239,17 +221,21 @@ def dotted(node: ast.expr) -> list[str]:
 # --------------------------------------------------------------------------------------------------- other files
 
 
-def pyproject(text: str) -> Iterator[Fact]:
-    content = toml(text)
+def pyproject(text: str) -> Iterator[tuple[Fact, int]]:
+    content, lines = toml(text), text.split("\n")
+
+    def line(start: str) -> int:
+        return next((number for number, line in enumerate(lines, 1) if line.strip().startswith(start)), 1)
+
     project = content.get("project", {})
-    for requirement in project.get("dependencies", []):
-        yield ("requires", distribution(requirement))
-    for extra, requirements in project.get("optional-dependencies", {}).items():
-        yield ("extra", extra)
-        for requirement in requirements:
-            yield ("requires", distribution(requirement))
+    extras = project.get("optional-dependencies", {})
+    for requirement in (item for listed in (project.get("dependencies", []), *extras.values()) for item in listed):
+        number = next((number for number, line in enumerate(lines, 1) if f'"{requirement}"' in line), 1)
+        yield ("requires", distribution(requirement)), number
+    for extra in extras:
+        yield ("extra", extra), line(f"{extra} =")
     for tool in content.get("tool", {}):
-        yield ("word", tool)
+        yield ("word", tool), line(f"[tool.{tool}")
 
 
 def toml(text: str) -> dict[str, Any]:
@@ -261,17 +247,21 @@ def distribution(requirement: str) -> str:
     return re.split(r"[\s<>=!~;\[]", requirement, maxsplit=1)[0].lower().replace("_", "-")
 
 
-def markdown(text: str) -> Iterator[Fact]:
-    outside = re.sub(r"```.*?```", "", text, flags=re.S)
-    for line in outside.splitlines():
+def markdown(text: str) -> Iterator[tuple[Fact, int]]:
+    fenced = False
+    for number, line in enumerate(text.split("\n"), 1):
+        for script in re.findall(r"\bpython (?:-m )?([\w/]+\.py)", line):
+            yield ("names-file", script), number
+        fence = line.startswith("```")
+        fenced = fenced != fence
+        if fenced or fence:
+            continue
         if line.startswith("### "):
-            yield ("heading", line.removeprefix("### "))
-    for ticked in TICKED.findall(outside):
-        # `tests/` and `amp.py`; not `runs/<time>/`, which a run makes.
-        if re.fullmatch(r"[\w/.-]+\.(py|toml|md)|[\w.-]+/", ticked) and not ticked.startswith(("runs", "exports")):
-            yield ("names-file", ticked)
-    for link in LINK.findall(outside):
-        if "://" not in link and not link.startswith("#"):
-            yield ("names-file", link)
-    for script in re.findall(r"\bpython (?:-m )?([\w/]+\.py)", text):
-        yield ("names-file", script)
+            yield ("heading", line.removeprefix("### ")), number
+        for ticked in TICKED.findall(line):
+            # `tests/` and `amp.py`; not `runs/<time>/`, which a run makes.
+            if re.fullmatch(r"[\w/.-]+\.(py|toml|md)|[\w.-]+/", ticked) and not ticked.startswith(("runs", "exports")):
+                yield ("names-file", ticked), number
+        for link in LINK.findall(line):
+            if "://" not in link and not link.startswith("#"):
+                yield ("names-file", link), number

@@ -8,9 +8,8 @@ import json
 import shlex
 import sys
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
-
-import torch
 
 from matrix.space import Choice, Space
 from tricks.template.rendering import Template
@@ -60,7 +59,6 @@ class Outcome:
     problem: str
     seconds: float
     output: str = ""
-    kept: bool = False  # from an earlier run
 
 
 def environment() -> str:
@@ -68,7 +66,7 @@ def environment() -> str:
     own = hashlib.sha256()
     for path in sorted(PACKAGE.glob("*.py")):
         own.update(path.read_bytes())
-    return f"{torch.__version__} {sys.version} {own.hexdigest()}"
+    return f"{version('torch')} {sys.version} {own.hexdigest()}"
 
 
 def digest(project: Project, job: Job, surroundings: str) -> str:

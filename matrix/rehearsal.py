@@ -1,31 +1,29 @@
-"""What libraries do at their first use, done once in the parent: each child would do it again.
+"""What libraries do at their first use, done once in the warm process: each child would do it again.
 
-The parent builds, steps and saves the smallest project of each task, exports it before the first job with an export,
-and forgets its modules: what stays is in the libraries (tables, caches of shapes). No thread starts that a fork would
-lose.
+Imported there, before the first fork, it builds, steps and saves the smallest project of each task and forgets its
+modules: what stays is in the libraries (tables, caches of shapes). rehearsal_exports.py goes on with exports. No thread
+starts that a fork would lose.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import io
 import os
 import random
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from matrix import child
+from matrix import child, pages
 from matrix.jobs import Job
 from matrix.space import ROOT
 from tricks.template.rendering import Template, write
-
-TRACED = 11  # as export.py has it
 
 
 def fewer_digits() -> None:
@@ -37,10 +35,11 @@ def fewer_digits() -> None:
     datasets.load_digits, datasets.all_digits = lambda: few, lambda: digits
 
 
-def all_digits() -> None:
-    """In a child: the projects' own tests need them."""
-    datasets: Any = importlib.import_module("sklearn.datasets")
-    datasets.load_digits = datasets.all_digits
+def settle() -> None:
+    """Leaves what is there to the children as it is: nothing of it is collected, and a fork copies few pages."""
+    gc.collect()
+    gc.freeze()
+    pages.collapse()
 
 
 def each_task(use: Callable[[Any, Any, Any], None]) -> None:
@@ -85,17 +84,6 @@ def train(model: Any, batch: Any, module: Any) -> None:
     model.load_state_dict(torch.load(file, weights_only=True)["model"])
 
 
-def export(model: Any, batch: Any, module: Any) -> None:
-    model.eval()
-    example = tuple(x[torch.arange(TRACED) % len(x)] for x in module.example_input(batch))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        jit: Any = torch.jit
-        jit.trace(model, example, check_trace=False)
-    batch = torch.export.Dim("batch", min=1)
-    program = torch.export.export(model, example, dynamic_shapes=tuple({0: batch} for _ in example))
-    torch.onnx.export(program, dynamo=True, dynamic_shapes=({0: "batch"},), verbose=False)
-    file = io.BytesIO()
-    torch.export.save(program, file)
-    file.seek(0)
-    torch.export.load(file).module()
+fewer_digits()
+each_task(train)
+settle()

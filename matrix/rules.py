@@ -1,7 +1,7 @@
 """What has to hold across the files of a project, as implications between facts.
 
-Each is checked for all projects at once, on the values that its facts depend on; and, to confirm that, for one project
-at a time.
+Each is checked for all projects at once, on the conditions of the lines that make its facts; and, to confirm that, for
+one project at a time.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from jinja2 import nodes
+
+from matrix.conditions import Conditions
+from matrix.diagrams import Diagram
 from matrix.facts import Fact, Words, distribution, facts
+from matrix.faults import Fault
+from matrix.pieces import Source
 from matrix.space import Space
-from matrix.tables import Facts, Table, chosen, counterexample, tabulate
-from matrix.texts import Fault
-from matrix.variants import Unit
 
 # An owner replaces these; what nothing calls yet waits there for a technique.
 OWNERS = ("data", "model")
@@ -94,6 +97,8 @@ def implications(found: Iterable[Fact], known: Words) -> list[Implication]:
             if other[1] == "Config" and len(other) > 3 and parts.get(other[2]) == kind and other[3] == name
         ]
         rule(fact, reads, f"declares the knob {kind}.{name}, which nothing reads")
+    for fact in kinds["unexplained"]:
+        rule(fact, [], f"declares the knob {fact[1]}.{fact[2]} without a docstring, which is its help")
     for fact in kinds["reads"]:
         kind, name = fact[1], fact[2]
         if kind == "Config" or any(other[1] == kind for other in kinds["knob"]):
@@ -118,7 +123,8 @@ def implications(found: Iterable[Fact], known: Words) -> list[Implication]:
         rule(fact, [("file", fact[1])], f"names {fact[1]}, which the project does not have")
     for fact in kinds["heading"]:
         owners = [technique for token, technique in known.tokens if token == f"### {fact[1]}"]
-        rule(fact, [("chosen", name) for name in owners], f"has the section {fact[1]!r} of an unchosen technique")
+        says = "of an unchosen technique" if owners else "which is no word under _tricks.tokens"
+        rule(fact, [("chosen", name) for name in owners], f"has the section {fact[1]!r} {says}")
     for fact in kinds["token"]:
         rule(fact, [("chosen", fact[2])], f"holds {fact[1]!r}, a word of {fact[2]}, which was not chosen")
     for token, technique in known.tokens:
@@ -127,38 +133,56 @@ def implications(found: Iterable[Fact], known: Words) -> list[Implication]:
     return rules
 
 
-def check_rules(space: Space, units: Iterable[Unit]) -> tuple[list[Fault], int]:
+@dataclass(frozen=True)
+class Occurrence:
+    """A line of the template that makes a fact, and the choices whose projects have the line."""
+
+    where: str
+    condition: Diagram
+
+
+def occurrences(conditions: Conditions, sources: Iterable[Source], known: Words) -> dict[Fact, list[Occurrence]]:
+    """All facts of all projects. Raises SyntaxError for a file that is not valid with all its branches."""
+    found: dict[Fact, dict[str, Diagram]] = defaultdict(dict)
+    for source in sources:
+        for text in source.superset(conditions):
+            for fact, line in facts(source.path, text.text, known):
+                place = text.lines[line - 1]
+                condition = source.present
+                if fact[0] not in ("file", "module"):
+                    piece = source.pieces[place[0]]
+                    condition &= piece.condition & text.condition if piece.shows else piece.condition
+                where = source.at(place)
+                found[fact][where] = found[fact].get(where, conditions.false) | condition
+    for _, name in known.tokens:
+        found["chosen", name] = {"copier.yml": conditions.truth(nodes.Name(name, "load"))}
+    return {fact: [Occurrence(*pair) for pair in places.items()] for fact, places in found.items()}
+
+
+def check_rules(conditions: Conditions, sources: Iterable[Source]) -> tuple[list[Fault], int]:
     """Faults that need two files to be seen, over all valid choices; and the number of implications."""
-    known = words(space)
-    found = tabulate(units, known)
+    known = words(conditions.space)
+    found = occurrences(conditions, sources, known)
+    rules = implications(found, known)
     faults = []
-    rules = implications(found.tables, known)
     for rule in rules:
-        conclusions = [table for fact in rule.any_of for table in tables(found, fact).values()]
-        for where, premise in tables(found, rule.fact).items():
-            against = counterexample(space, premise, conclusions)
-            if against is not None:
-                shown = tuple((name, repr(value)) for name, value in sorted(against.items()))
-                faults.append(Fault(where, rule.says, shown))
+        satisfied = conditions.any(other.condition for fact in rule.any_of for other in found.get(fact, []))
+        for occurrence in found.get(rule.fact, []):
+            if conditions.possible(against := occurrence.condition & ~satisfied):
+                faults.append(Fault.of(conditions, occurrence.where, rule.says, conditions.smallest(against)))
     return faults, len(rules)
 
 
-def tables(found: Facts, fact: Fact) -> dict[str, Table]:
-    if fact[0] == "chosen":
-        return {"copier.yml": chosen(fact[1])}
-    return found.tables.get(fact, {})
-
-
 def check_project(space: Space, project: dict[Path, str], choice: dict[str, object], known: Words) -> set[str]:
-    """What the same rules say about one rendered project, without any table."""
-    own: dict[Fact, list[str]] = defaultdict(list)
+    """What the same rules say about one rendered project, without any condition: `file: sentence`."""
+    own: dict[Fact, set[str]] = defaultdict(set)
     for path, text in project.items():
-        for fact in facts(path, text, known):
-            own[fact].append(path.as_posix())
+        for fact, _ in facts(path, text, known):
+            own[fact].add(path.as_posix())
     values = space.template.answer(choice).values
     for _, technique in known.tokens:
         if values[technique] is True:
-            own["chosen", technique] = ["copier.yml"]
+            own["chosen", technique] = {"copier.yml"}
     return {
         f"{where}: {rule.says}"
         for rule in implications(own, known)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from matrix.jobs import Job, Outcome, Project, digest, environment
+from matrix.pool import TIMEOUT, outcomes
 from matrix.results import Results
 from matrix.samples import smaller
 from matrix.space import Space
-from matrix.warm import TIMEOUT, outcomes, warm_up
 
 
 @dataclass
@@ -22,7 +21,6 @@ class Tally:
     ran: list[Outcome] = field(default_factory=list)
     kept: int = 0
     seconds: float = 0.0
-    cpu: float = 0.0
 
     @property
     def failed(self) -> list[Outcome]:
@@ -30,10 +28,9 @@ class Tally:
 
     def line(self) -> str:
         rate = len(self.ran) / self.seconds if self.seconds and self.ran else 0.0
-        cpu = self.cpu / len(self.ran) if self.ran else 0.0
         return (
             f"{self.name:<22} {len(self.ran) + self.kept:>6} projects {self.kept:>6} kept {len(self.failed):>4} failed "
-            f"{self.seconds:>8.1f} s {rate:>6.2f} a second {cpu:>7.2f} CPU s each"
+            f"{self.seconds:>8.1f} s {rate:>6.2f} a second"
         )
 
 
@@ -51,10 +48,9 @@ def run(
 
     until: the time (time.monotonic) after which no further job begins.
     """
-    warm_up()
     tally, surroundings = Tally(name), environment()
     keys: dict[str, str] = {}
-    began, cpu = time.monotonic(), used()
+    began = time.monotonic()
 
     def fresh() -> Iterator[tuple[Job, Project]]:
         for job in jobs:
@@ -76,14 +72,8 @@ def run(
                 tell(f"  smallest that fails: {shrink(outcome, space, timeout).job.command()}")
         else:
             results.add(keys[outcome.job.text()], outcome.seconds)
-    tally.seconds, tally.cpu = time.monotonic() - began, used() - cpu
+    tally.seconds = time.monotonic() - began
     return tally
-
-
-def used() -> float:
-    """CPU seconds of this process and of the children that have ended."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
 
 
 def shrink(outcome: Outcome, space: Space, timeout: float = TIMEOUT) -> Outcome:

@@ -16,13 +16,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import jinja2
-from jinja2 import meta, nodes
+from jinja2 import nodes
 
 from tricks.template.rendering import GIVEN, Template
 
 ROOT = Path(__file__).resolve().parent.parent
-# Assignments of one group, and value combinations of one file, that are walked through.
+# Assignments of one group that are walked through.
 LIMIT = 2**17
 
 Row = dict[str, Any]  # option -> value
@@ -57,10 +56,6 @@ class Space:
         """`only` reduces the space: the values that an option may have."""
         self.template = template
         self.only = {name: tuple(values) for name, values in (only or {}).items()}
-        self._projections: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-        self._scopes: dict[str, tuple[str, ...]] = {}
-        self._known: dict[tuple[Any, ...], Any] = {}
-        self._read: dict[str, set[str]] = {}
 
     @cached_property
     def options(self) -> dict[str, Option]:
@@ -251,71 +246,3 @@ class Space:
     def _asked_by(self, option: str) -> set[str]:
         asked = self.template.questions[self.options[option].question].get("when")
         return self.scope_of_text(asked) if isinstance(asked, str) else set()
-
-    def project(self, names: Iterable[str]) -> list[dict[str, Any]]:
-        """All combinations of these values that some valid choice gives, each once; free text with two samples.
-
-        Raises TooManyError beyond 2^17.
-        """
-        key = tuple(sorted(set(names)))
-        if key not in self._projections:
-            self._projections[key] = list(self._project(key))
-        return self._projections[key]
-
-    def _project(self, names: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-        scope = set().union(*(self.scope_of(name) for name in names)) if names else set()
-        parts = []
-        for group in self.groups:
-            places = [index for index, name in enumerate(group.options) if name in scope]
-            if places:
-                # One assignment of the whole group for each assignment of what is read.
-                found = {tuple(assignment[i] for i in places): assignment for assignment in group.allowed}
-                parts.append([dict(zip(group.options, assignment, strict=True)) for assignment in found.values()])
-        texts = [name for name in names if name in self.texts]
-        combinations = math.prod(map(len, parts)) * 2 ** len(texts)
-        if combinations > LIMIT:
-            raise TooManyError(f"{', '.join(names)} have {combinations} combinations.")
-        rest = {name: group.allowed[0][index] for group in self.groups for index, name in enumerate(group.options)}
-        seen = set()
-        for words in itertools.product(*(self.texts[name] for name in texts)):
-            for combination in itertools.product(*parts):
-                row = dict(rest)
-                for part in combination:
-                    row |= part
-                values = self.values(row, names) | dict(zip(texts, words, strict=True))
-                identity = repr(values)
-                if identity not in seen:
-                    seen.add(identity)
-                    yield values
-
-    def values(self, row: Row, names: Iterable[str]) -> dict[str, Any]:
-        """What files read under these names, as Template.answer has it, computed from as few options as it takes."""
-        return {name: self._value(name, row) for name in names}
-
-    def _value(self, name: str, row: Row) -> Any:
-        if name in GIVEN:
-            return {}
-        if name not in self.template.questions:
-            raise jinja2.UndefinedError(f"{name!r} is read, and there is no such question in copier.yml")
-        if name not in self._scopes:
-            self._scopes[name] = tuple(sorted(self.scope_of(name)))
-        key = (name, *(row[option] for option in self._scopes[name]))
-        if key not in self._known:
-            self._known[key] = self._computed(name, row)
-        return self._known[key]
-
-    def _computed(self, name: str, row: Row) -> Any:
-        question = self.template.questions[name]
-        asked, choice = question.get("when", True), self.choice(row)
-        needed = self._names(asked) if isinstance(asked, str) else set()
-        if name in choice and self.template.asked(question, self.values(row, needed)):
-            return choice[name]
-        default = question.get("default")
-        needed = self._names(default) if isinstance(default, str) else set()
-        return self.template.default(question, self.values(row, needed))
-
-    def _names(self, text: str) -> set[str]:
-        if text not in self._read:
-            tree = self.template.environment.parse(text)
-            self._read[text] = meta.find_undeclared_variables(tree) if "{" in text else set()
-        return self._read[text]

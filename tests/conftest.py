@@ -13,13 +13,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from tricks import __version__
 from tricks.cli import main as cli
 from tricks.template import source
 from tricks.template.rendering import Template, write
 
 ROOT = Path(__file__).resolve().parent.parent
-TAG = f"v{__version__}"
+TAG = "v1.0.0"  # of the checkout that the tests make
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -34,7 +33,7 @@ def commit(folder: Path, tag: str = "") -> None:
     if not (folder / ".git").exists():
         git(folder, "init", "-q", "-b", "main")
     git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "state")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "state")
     if tag:
         git(folder, "tag", tag)
 
@@ -45,7 +44,7 @@ def copy_sources(folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
     for name in ("generator", "template"):
         shutil.copytree(ROOT / name, folder / name, ignore=junk)
-    for name in ("copier.yml", "pyproject.toml", "LICENSE", ".gitignore"):
+    for name in ("copier.yml", "pyproject.toml", "LICENSE", ".gitignore", ".gitattributes", ".git_archival.txt"):
         shutil.copy(ROOT / name, folder / name)
     (folder / "README.md").write_text("# A copy\n", encoding="utf-8")
     return folder

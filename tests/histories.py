@@ -100,15 +100,13 @@ class Owner:
         return self.store.read([self.files[path].oid])[self.files[path].oid].decode()
 
     def write(self, path: str, text: str) -> None:
-        self.files[path] = Entry(self.files[path].mode if path in self.files else "100644", self.blob(text))
-
-    def blob(self, text: str) -> str:
-        return self.store.add("blob", text.encode())
+        added = self.store.add_files({path: text.encode()})[path]
+        self.files[path] = Entry(self.files[path].mode if path in self.files else added.mode, added.oid)
 
 
 def start(store: Store, renderer: Renderer, answers: Answers) -> Owner:
     texts = renderer.texts(answers)
-    return Owner(store, {path: store.add_blob(text.encode()) for path, text in texts.items()})
+    return Owner(store, store.add_files({path: text.encode() for path, text in texts.items()}))
 
 
 def edit(owner: Owner, renderer: Renderer, answers: Answers, others: list[dict[str, str]], data: st.DataObject) -> None:

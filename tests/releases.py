@@ -14,7 +14,7 @@ from tests.conftest import copy_sources
 
 VERSIONS = ["v1.0.0", "v1.1.0", "v1.2.0"]
 VALUE = '    "value: cut each element": value\n'
-DERIVED = "# --------------------------------------------------------- derived values"
+DERIVED = "# -------------------------------------------------- derived values"
 NEW_QUESTIONS = """\
 decay_shape:
   type: str

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import stat
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.conftest import TAG, answers, commit, git, tree
 from tricks.template.rendering import Template
@@ -68,6 +72,10 @@ def test_add_gives_what_the_new_choice_generates(tricks: Run, project: Project, 
     assert git(folder, "diff", "--cached", "HEAD~1") == ""
 
 
+def inside(git_folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in git_folder.rglob("*") if path.is_file()}
+
+
 def test_edits_stay_and_undo_takes_back_exactly_the_change(tricks: Run, project: Project) -> None:
     folder = project()
     insert(folder / "train.py", "def update(", "# mine")
@@ -75,12 +83,14 @@ def test_edits_stay_and_undo_takes_back_exactly_the_change(tricks: Run, project:
     (folder / "amp.py").chmod(0o755)
     (folder / "README.md").unlink()
     (folder / "run.py").rename(folder / "running.py")
+    (folder / "curves.py").rename(folder / "my_curves.py")
     commit(folder)
     (folder / "notes.txt").write_text("not tracked\n", encoding="utf-8")
     before = state(folder)
     result = tricks("add", "ddp", "p", "--defaults")
     assert result.exit_code == 0, result.output
     assert "run.py: followed to its new name running.py" in result.output
+    assert "curves.py: followed" not in result.output  # the change carries nothing to it
     assert "README.md: you deleted it" in result.output
     assert "# mine\n" in (folder / "train.py").read_text(encoding="utf-8")
     assert "distributed" in (folder / "running.py").read_text(encoding="utf-8")
@@ -93,22 +103,81 @@ def test_edits_stay_and_undo_takes_back_exactly_the_change(tricks: Run, project:
     assert "nothing to undo" in tricks("undo", "p").output
 
 
-def test_undo_refuses_to_lose_an_edit_made_since(tricks: Run, project: Project) -> None:
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize("committed", [False, True])
+def test_undo_loses_no_edit_made_since(tricks: Run, project: Project, staged: bool, committed: bool) -> None:
     folder = project()
-    clean = state(folder)
+    clean = tree(folder)
     tricks("add", "ddp", "p", "--defaults")
-    text = (folder / "train.py").read_text(encoding="utf-8")
-    (folder / "train.py").write_text(text + "# later\n", encoding="utf-8")
+    if committed:
+        commit(folder)
+    insert(folder / "train.py", "def update(", "# mine")
+    insert(folder / "distributed.py", "import", "# mine, in a file that the change added")
+    if staged:
+        git(folder, "add", "-A")
     before = state(folder)
     result = tricks("undo", "p")
-    assert result.exit_code == 1 and "train.py was edited since `tricks add ddp`" in result.output
+    assert result.exit_code == 1 and "distributed.py, train.py were edited since `tricks add ddp`" in result.output
     assert state(folder) == before
-    (folder / "train.py").write_text(text + "# staged\n", encoding="utf-8")
+    # What it says.
+    assert "`tricks undo --force` takes the change back" in result.output
+    result = tricks("undo", "p", "--force")
+    assert result.exit_code == 0 and tree(folder) == clean
+    command = result.output.partition("`git apply")[2].partition("`")[0]
+    patch = Path(shlex.split(command)[-1])
+    assert b"+# mine, in a file" in patch.read_bytes()
+    git(folder, "apply", "--3way", "--include", "train.py", str(patch))
+    assert tree(folder).keys() == clean.keys() and (folder / "train.py").read_text().count("# mine\n") == 1
+
+
+def test_undo_after_conflicts_were_resolved(tricks: Run, project: Project) -> None:
+    folder = project()
+    insert(folder / "train.py", "run.scaler.unscale_", "    print('mine')")
+    commit(folder)
+    before = state(folder)
+    assert tricks("remove", "amp", "p").exit_code == 3
+    (folder / "train.py").write_text("resolved\n", encoding="utf-8")
     git(folder, "add", "train.py")
-    (folder / "train.py").write_text(text, encoding="utf-8")
-    assert tricks("undo", "p").exit_code == 1  # what is staged would be lost
-    git(folder, "add", "train.py")
-    assert tricks("undo", "p").exit_code == 0 and state(folder) == clean
+    assert tricks("undo", "p").exit_code == 1
+    result = tricks("undo", "p", "--force")
+    assert result.exit_code == 0 and state(folder) == before
+    assert b"+resolved" in (folder / ".git/tricks/edits-1.patch").read_bytes()
+
+
+def test_undo_on_another_branch_touches_and_forgets_nothing(tricks: Run, project: Project) -> None:
+    folder = project()
+    clean = tree(folder)
+    git(folder, "branch", "before")
+    tricks("add", "ddp", "p", "--defaults")
+    commit(folder)
+    git(folder, "switch", "-q", "before")  # at the very commit from which the change was made
+    before = state(folder)
+    result = tricks("undo", "p")
+    assert result.exit_code == 1 and "nothing of it is in these files" in result.output and state(folder) == before
+    git(folder, "commit", "-q", "--allow-empty", "-m", "other work")
+    assert "undo` takes" not in tricks("status", "p").output
+    before = state(folder)
+    result = tricks("undo", "p")
+    assert result.exit_code == 1 and "was made on branch " in result.output and state(folder) == before
+    command = result.output.partition("run `")[2].partition("`")[0]
+    git(folder, *shlex.split(command)[1:])
+    assert tricks("undo", "p").exit_code == 0 and tree(folder) == clean
+
+
+def test_undo_goes_with_a_change_to_a_new_branch_and_not_past_a_reset(tricks: Run, project: Project) -> None:
+    folder = project()
+    clean = tree(folder)
+    tricks("add", "ddp", "p", "--defaults")
+    git(folder, "switch", "-q", "-c", "with-ddp")
+    assert tricks("undo", "p").exit_code == 0 and tree(folder) == clean
+    (folder / "notes.txt").write_text("x\n", encoding="utf-8")
+    commit(folder)
+    tricks("add", "ddp", "p", "--defaults")
+    commit(folder)
+    git(folder, "reset", "-q", "--hard", "HEAD~2")
+    before = state(folder)
+    result = tricks("undo", "p")
+    assert result.exit_code == 1 and "no longer part of it" in result.output and state(folder) == before
 
 
 def test_undo_after_the_change_was_committed(tricks: Run, project: Project) -> None:
@@ -137,7 +206,7 @@ def test_conflict_is_named_by_line_and_stays_until_it_is_resolved(tricks: Run, p
     assert "    print('mine')" in lines[first:last]
     status = tricks("status", "p")
     assert status.exit_code == 3 and f"train.py:{first}" in status.output and "amp.py (not added" in status.output
-    # git refuses to commit it, and the tool to go on.
+    # `git commit` refuses it, and the tool to go on. (`git commit -a` does not refuse it: the next test.)
     with pytest.raises(Exception, match="returned non-zero"):
         git(folder, "commit", "-m", "too early")
     assert "conflicts left in amp.py, train.py" in tricks("add", "ddp", "p", "--defaults").output
@@ -153,6 +222,36 @@ def test_conflict_is_named_by_line_and_stays_until_it_is_resolved(tricks: Run, p
     (folder / "amp.py").unlink()
     commit(folder)
     assert tricks("status", "p").exit_code == 0
+
+
+def test_committed_markers_are_found_by_status_and_by_the_generated_checks(tricks: Run, project: Project) -> None:
+    folder = project("p", "recommended", "extras=pre_commit,github_actions")
+    step = next(
+        step["run"]
+        for step in yaml.safe_load((folder / ".github/workflows/ci.yml").read_text())["jobs"]["test"]["steps"]
+        if step.get("name") == "No conflict markers"
+    )
+    hooks = yaml.safe_load((folder / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    hook = next(hook for hook in hooks if hook["id"] == "conflict-markers")
+
+    def checks() -> list[bool]:
+        """Whether the workflow's step, the hook (as pre-commit runs a pygrep) and `tricks status` pass."""
+        workflow = subprocess.run(["bash", "-e", "-c", step], cwd=folder, capture_output=True)
+        texts = [path.read_bytes() for path in folder.rglob("*") if path.is_file() and ".git" not in path.parts]
+        found = any(re.search(hook["entry"].encode(), line) for text in texts for line in text.splitlines())
+        return [workflow.returncode == 0, not found, tricks("status", "p").exit_code == 0]
+
+    assert checks() == [True, True, True]
+    insert(folder / "train.py", "run.scaler.unscale_", "    print('mine')")
+    commit(folder)
+    assert tricks("remove", "amp", "p").exit_code == 3
+    git(folder, "commit", "-q", "-a", "-m", "git takes the markers along")
+    assert checks() == [False, False, False]
+    text = (folder / "train.py").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "train.py").write_text("".join(line for line in text if line[:7] != "<" * 7), encoding="utf-8")
+    git(folder, "commit", "-q", "-a", "-m", "half of them")
+    assert checks() == [False, False, False]
+    assert "conflicts left in train.py" in tricks("add", "ddp", "p", "--defaults").output
 
 
 @pytest.mark.parametrize("style", ["merge", "diff3", "zdiff3"])
@@ -185,10 +284,11 @@ def test_dry_run_and_diff_show_what_would_be_applied_and_change_nothing(tricks: 
     folder = project()
     insert(folder / "train.py", "def update(", "# mine")
     commit(folder)
-    before = state(folder)
+    git(folder, "config", "core.splitIndex", "true")  # git would write the shared part of an index beside the real one
+    before, in_git = state(folder), inside(folder / ".git")
     shown = tricks("add", "ddp", "p", "--defaults", "--dry-run")
     assert shown.exit_code == 0 and state(folder) == before
-    assert not (folder / ".git/tricks").exists()
+    assert inside(folder / ".git") == in_git
     assert tricks("diff", "add", "ddp", "p", "--defaults").stdout == shown.stdout
     tricks("add", "ddp", "p", "--defaults")
     applied = git(folder, "diff", "--cached", "-M")
@@ -200,7 +300,7 @@ def test_a_project_in_a_folder_of_a_repository(tricks: Run, tmp_path: Path) -> N
     (top / "other").mkdir(parents=True)
     (top / "other/train.py").write_text("print()\n", encoding="utf-8")
     folder = top / "my projects" / "数字"
-    assert tricks("new", str(folder), "--defaults").exit_code == 0
+    assert tricks("new", str(folder), "--defaults", "--no-git").exit_code == 0
     insert(folder / "train.py", "def update(", "# mine")
     commit(top)
     (top / "other/train.py").write_text("edited\n", encoding="utf-8")  # not our business
@@ -273,12 +373,12 @@ def test_a_change_that_cannot_be_written_leaves_everything_as_it_was(tricks: Run
 def test_a_change_that_was_killed_halfway_can_be_undone(
     tricks: Run, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tricks.project import write as applying
+    from tricks.project import worktree
 
     folder = project()
     before = state(folder)
     with monkeypatch.context() as patch:
-        patch.setattr(applying, "_set_index", lambda *_: os._exit(9))
+        patch.setattr(worktree, "set_index", lambda *_: os._exit(9))
         child = os.fork()
         if child == 0:
             tricks("add", "ddp", "p", "--defaults")
@@ -318,11 +418,45 @@ def test_the_order_of_the_recorded_techniques(tricks: Run, project: Project) -> 
     commit(folder)
     before = tree(folder)
     tricks("add", "compile", "p")
-    assert answers(folder)["techniques"] == ["ddp", "amp", "compile"]  # an own order is kept
+    assert answers(folder)["techniques"] == ["amp", "ddp", "compile"]  # that of the choices, as Copier has it
     commit(folder)
     tricks("remove", "compile", "p")
-    assert tree(folder) == before
+    assert answers(folder)["techniques"] == ["amp", "ddp"]
+    assert {**tree(folder), ".copier-answers.yml": b""} == {**before, ".copier-answers.yml": b""}
     commit(folder)
     other = project("q", "-d", "techniques=amp,ddp")
     tricks("add", "accumulation", "q")
     assert answers(other)["techniques"] == ["amp", "accumulation", "ddp"]
+
+
+def test_one_grammar(tricks: Run, project: Project) -> None:
+    folder = project("p", "recommended")
+    assert tricks("set", "+ddp", "-amp", "schedule=plateau", "p").exit_code == 0
+    assert answers(folder)["techniques"] == ["accumulation", "clipping", "scheduler", "param_groups", "ddp"]
+    assert answers(folder)["schedule"] == "plateau"
+    commit(folder)
+    assert tricks("add", "export", "+pre_commit", "export_formats=onnx", "p").exit_code == 0
+    assert answers(folder)["export_formats"] == ["onnx"] and answers(folder)["extras"] == ["pre_commit"]
+    commit(folder)
+    assert tricks("remove", "ddp,export", "pre_commit", "p").exit_code == 0
+    assert answers(folder)["extras"] == [] and "export_formats" not in answers(folder)
+    commit(folder)
+    assert tricks("set", "minimal", "p").exit_code == 0 and answers(folder)["techniques"] == []
+    commit(folder)
+    assert tricks("set", "amp", "ddp", "p").exit_code == 0 and answers(folder)["techniques"] == ["amp", "ddp"]
+
+
+def test_the_project_is_found_from_its_sub_folders(
+    tricks: Run, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project()
+    (folder / "a/b").mkdir(parents=True)
+    for place in (folder, folder / "tests", folder / "a/b"):
+        monkeypatch.chdir(place)
+        assert tricks("status").exit_code == 0
+        assert "+++ b/distributed.py" in tricks("diff", "add", "ddp").stdout
+        assert tricks("add", "ddp").exit_code == 0 and (folder / "distributed.py").exists()
+        assert tricks("undo").exit_code == 0 and not (folder / "distributed.py").exists()
+    monkeypatch.chdir(folder.parent)
+    assert tricks("status").exit_code == 1
+    assert tricks("status", "p/tests").exit_code == 0

@@ -131,7 +131,10 @@ def test_other_templates_and_old_programs(tricks: Run, project: Project, own_che
         (("set", "tracker=tensorbord"), "did you mean 'tensorboard'?"),
         (("set", "project_name= "), "The name is empty"),
         (("add", "export", "-d", "export_formats="), "Choose at least one export format"),
-        (("add", "export"), "there is no terminal to ask at: add --defaults, or -d export_formats=VALUE"),
+        (
+            ("add", "export"),
+            "no terminal to ask at, and export_formats is open (torch_export, onnx",
+        ),
         (("add", "ddp", "-d", "clip=value"), "clip has no effect with these techniques"),
         (("update", "--to", "-x"), "has no version -x"),
     ],

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -49,6 +50,8 @@ def test_killed_twenty_times_it_ends_like_the_uninterrupted_run(render: Callable
     checkpoints = cut / "checkpoints"
     while kills < 20:
         begun = (checkpoints / "last.pt").exists() or (checkpoints / "previous.pt").exists()
+        if not begun:  # killed before its first checkpoint, which a slow machine makes likely: nothing to go on with
+            shutil.rmtree(cut, ignore_errors=True)
         command = ("train.py", "--run-dir", str(cut), *(["--resume"] if begun else arguments))
         process, _ = warm.start(project, *command, name="cut-output")
         # Half of them right after the start of the next checkpoint, wherever in it that is.

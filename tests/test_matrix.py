@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -16,8 +17,8 @@ from typing import Any
 import pytest
 
 from matrix import plans
-from matrix.inside import descendants
 from matrix.jobs import Job, amp_dtypes, digest, parse
+from matrix.reaper import descendants
 from matrix.results import Results
 from matrix.space import Space
 from tests.choices import ROOT, SPACE
@@ -90,11 +91,7 @@ def test_a_project_that_hangs_is_ended_with_what_it_started(broken: Callable[...
     done = matrix("--template", str(template), "one", job.text(), "--timeout", "5")
     assert done.returncode == 1 and "still running after 5 s" in done.stdout, done.stdout + done.stderr
     assert time.monotonic() - began < 120
-    for pid in mark.read_text().split():
-        with pytest.raises(ProcessLookupError):
-            for _ in range(50):
-                os.kill(int(pid), 0)
-                time.sleep(0.1)
+    assert gone([int(pid) for pid in mark.read_text().split()])
 
 
 def test_a_runner_that_is_ended_ends_its_children(broken: Callable[..., Path], tmp_path: Path) -> None:
@@ -121,33 +118,63 @@ def test_a_runner_that_is_ended_ends_its_children(broken: Callable[..., Path], t
         assert process.wait(30) == 143
     finally:
         process.kill()
-    for pid in children:
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
+    assert gone(children)
 
 
-COMPARED = """
-import ast, importlib
+STARTS = """
+import sys, time
 from pathlib import Path
-from matrix import docstrings
-compared = 0
-for path in Path().glob("*.py"):
-    text = path.read_text(encoding="utf-8")
-    for name, (tokens, fields) in docstrings.read(text, ast.parse(text)).items():
-        kind = getattr(importlib.import_module(path.stem), name)
-        assert docstrings._tokens(kind) == tokens and docstrings._fields(kind) == fields, name
-        compared += 1
-assert compared > 5
+from tests import warm
+process, _ = warm.start(Path(sys.argv[1]), "hang.py")
+time.sleep(600)
+"""
+HANGS = """
+import os, subprocess, time
+from pathlib import Path
+started = [os.getpid(), *(subprocess.Popen(["sleep", "600"], start_new_session=apart).pid for apart in (False, True))]
+Path("pids.part").write_text(" ".join(map(str, started)))
+Path("pids.part").rename("pids")
+time.sleep(600)
 """
 
 
-def test_docstrings_are_read_without_the_module_as_tyro_reads_them(render: Callable[..., Path]) -> None:
-    project = render(preset="everything", tracker="tensorboard")
-    environment = dict(os.environ, PYTHONPATH=f"{project}{os.pathsep}{ROOT}")
-    done = subprocess.run(
-        [sys.executable, "-c", COMPARED], cwd=project, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+def test_nothing_is_left_of_who_ends_without_a_word(tmp_path: Path, end: signal.Signals) -> None:
+    """As pytest does when it is sent SIGTERM: the child, its own children and the warm process go with it."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "hang.py").write_text(HANGS)
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(ROOT), str(ROOT / "generator")]))
+    process = subprocess.Popen([sys.executable, "-c", STARTS, str(project)], cwd=tmp_path, env=environment)
+    try:
+        deadline = time.monotonic() + 120
+        while not (project / "pids").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        pids = [int(pid) for pid in (project / "pids").read_text().split()]
+        pids += descendants(process.pid)
+        process.send_signal(end)
+        process.wait(30)
+    finally:
+        process.kill()
+    assert gone(pids)
+
+
+def gone(pids: list[int]) -> bool:
+    """Whether these processes end within ten seconds."""
+    deadline = time.monotonic() + 10
+    while not all(zombie(pid) for pid in pids):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def zombie(pid: int) -> bool:
+    """Whether it has ended, and nobody has asked how; also when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
 
 
 OUTCOMES = {

@@ -58,14 +58,43 @@ def test_prompts_with_every_default_taken(prompt: Any, tmp_path: Path, tricks: R
     child.expect_exact("Ctrl-C leaves without writing anything.")
     for question in [*ASKED, "Which techniques", "Clip", "schedule", "tracker", "Extra files"]:
         answer(child, question)
+    answer(child, "git repository", "n")
     status, output = end(child)
     assert status == 0 and "python train.py" in output
-    assert tricks("new", "q", "--defaults").exit_code == 0
-    assert tree(tmp_path / "p") == tree(Path("q"))
+    assert tricks("new", "q/p", "--defaults").exit_code == 0
+    assert tree(tmp_path / "p") == tree(Path("q/p")) and not (tmp_path / "p/.git").exists()
+
+
+def test_what_is_typed_replaces_the_default(prompt: Any, tmp_path: Path) -> None:
+    child = prompt("minimal", "task=text")
+    answer(child, "Name of the project", "Digit reader\r")
+    answer(child, "What it is for", "Reads digitz\x7fs\r")
+    for question in ["Author", "Which techniques", "tracker", "Extra files", "git repository"]:
+        answer(child, question)
+    status, output = end(child)
+    assert status == 0 and "Digit reader is ready" in output
+    assert answers(tmp_path / "p")["project_name"] == "Digit reader"
+    assert answers(tmp_path / "p")["description"] == "Reads digits" and (tmp_path / "p/.git").is_dir()
+
+
+def test_words_are_not_asked_for(prompt: Any, tmp_path: Path) -> None:
+    child = prompt("recommended", "+ddp", "schedule=plateau", "--no-git")
+    for question in [
+        "Name of the project",
+        "What it is for",
+        "Author",
+        "What do you train on",
+        "Clip",
+        "tracker",
+        "Extra",
+    ]:
+        answer(child, question)
+    assert end(child)[0] == 0
+    assert answers(tmp_path / "p")["techniques"][-1] == "ddp" and answers(tmp_path / "p")["project_name"] == "p"
 
 
 def test_a_technique_unticked_at_the_prompt(prompt: Any, tmp_path: Path) -> None:
-    child = prompt("-d", "project_name=x", "-d", "author=", "-d", "description=x", "-d", "task=image")
+    child = prompt("-d", "project_name=x", "-d", "author=", "-d", "description=x", "-d", "task=image", "--no-git")
     answer(child, "Start from which")
     answer(child, "Which techniques", " \r")  # amp stands first
     for question in ["Clip", "schedule", "tracker", "Extra files"]:
@@ -75,7 +104,7 @@ def test_a_technique_unticked_at_the_prompt(prompt: Any, tmp_path: Path) -> None
     assert not (tmp_path / "p/amp.py").exists() and (tmp_path / "p/clipping.py").exists()
 
 
-@pytest.mark.parametrize(("after", "keys"), [(0, "\x03"), (5, "\x03"), (0, "\x15\x0b\x04")])
+@pytest.mark.parametrize(("after", "keys"), [(0, "\x03"), (5, "\x03"), (0, "\x04")])
 def test_leaving_at_a_prompt_writes_nothing(prompt: Any, tmp_path: Path, after: int, keys: str) -> None:
     before = sorted(os.listdir(tmp_path))
     child = prompt()
@@ -102,5 +131,5 @@ def test_no_terminal_is_one_sentence(checkout: Path, tmp_path: Path, environment
     os.close(writing)
     os.close(reading)
     assert result.returncode == 1 and result.stdout == ""
-    assert result.stderr.startswith("Error: There is no terminal to ask at: add --defaults")
+    assert result.stderr.startswith("Error: There is no terminal to ask at, and project_name is open: add --defaults")
     assert result.stderr.count("\n") == 1 and os.listdir(tmp_path) == []

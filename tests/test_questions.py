@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -29,7 +27,6 @@ REFUSED = {
     "task=imag": "task has no value 'imag': did you mean 'image'?",
     "preset=recomended": "preset has no value 'recomended': did you mean 'recommended'?",
     "schedule=cosine": "schedule has no value 'cosine': did you mean 'warmup_cosine'?",
-    "amp": "-d 'amp' holds no equals sign: write -d KEY=VALUE, for example -d techniques=amp.",
 }
 
 
@@ -108,19 +105,6 @@ def test_data_file_may_be_an_answers_file(tmp_path: Path) -> None:
     assert questions.from_file(KNOWN, file) == {"project_name": "2024", "techniques": ["ddp"]}
 
 
-def test_command_line_decides_over_the_data_file(tmp_path: Path) -> None:
-    file = tmp_path / "answers.yml"
-    file.write_text("preset: everything\ntechniques: [amp]\nauthor: A\n", encoding="utf-8")
-    for preset, pairs, expected in [
-        (None, [], {"preset": "everything", "techniques": ["amp"], "author": "A"}),
-        (None, ["techniques="], {"preset": "everything", "techniques": [], "author": "A"}),
-        ("minimal", ["author=B"], {"preset": "minimal", "author": "B"}),
-    ]:
-        assert questions.gather(KNOWN, preset, pairs, file) == expected
-    with pytest.raises(UserError, match="leave out one"):
-        questions.gather(KNOWN, "minimal", ["techniques=amp"], None)
-
-
 def test_presets_and_hidden_questions_are_consistent() -> None:
     presets = questions.presets(KNOWN)
     assert list(presets) == list(KNOWN["preset"].choices)
@@ -131,13 +115,3 @@ def test_presets_and_hidden_questions_are_consistent() -> None:
             assert "{{" not in question.refusal and question.refusal.endswith("."), question.name
         else:
             assert question.help, question.name
-
-
-def test_looking_at_the_questions_imports_nothing_heavy() -> None:
-    code = (
-        "import sys, tricks.cli.main, tricks.template.questions, tricks.template.source\n"
-        "tricks.cli.main.complete_preset('')\n"
-        "print(sorted({'torch', 'copier', 'jinja2', 'rich', 'pydantic'} & sys.modules.keys()))"
-    )
-    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert result.stdout.strip() == "[]", result.stderr

@@ -67,7 +67,7 @@ def test_failure_while_writing_leaves_nothing(tricks: Run, monkeypatch: pytest.M
         def fail(*_: object, error: BaseException = error) -> None:
             raise error
 
-        monkeypatch.setattr("tricks.project.new.record", fail)
+        monkeypatch.setattr("tricks.project.new.commit", fail)
         result = tricks("new", "a/p", "--defaults")
         assert result.exit_code in (1, 130) and "Traceback" not in result.output
         assert os.listdir() == []

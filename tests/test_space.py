@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from matrix.arrays import covering_array, covers
+from matrix.conditions import Conditions
 from matrix.space import Space
 from tests.choices import ROOT
 from tricks.template.rendering import Template
@@ -71,15 +72,34 @@ def test_covering_arrays_hold_every_combination(small: Space, space: Space, stre
     )
 
 
-@pytest.mark.parametrize("path", ["train.py", "config.py", "export.py", "resume.py", "pyproject.toml", "schedule.py"])
-def test_a_projection_holds_the_values_of_every_choice_and_no_others(small: Space, path: str) -> None:
-    names = [name for name in small.template.reads(Path(path)) if name not in small.texts and name != "package_name"]
-    projected = {repr(values) for values in small.project(names)}
-    found = set()
+def test_conditions_hold_for_the_choices_whose_answers_say_so(small: Space) -> None:
+    conditions = Conditions(small)
     for row in small.rows():
-        values = small.template.answer(small.choice(row)).values
-        found.add(repr({name: values[name] for name in sorted(names)}))
-    assert found == projected
+        answered = small.template.answer(small.choice(row)).values
+        row = row | {name: texts[0] for name, texts in small.texts.items()}
+        for name in small.template.questions:
+            if name not in ("preset", "techniques"):
+                holding = [value for value, when in conditions.values(name) if conditions.holds(when, row)]
+                assert holding == [answered[name]], (name, row)
+    every = itertools.product(*(option.values for option in small.options.values()))
+    rows = [dict(zip(small.options, values, strict=True)) for values in every]
+    assert all(conditions.holds(conditions.valid, row) == small.valid(row) for row in rows)
+
+
+def test_the_smallest_choice_has_the_fewest_options_away_from_their_first_value(small: Space) -> None:
+    conditions = Conditions(small)
+    for text in ("{{ any_technique }}", "{{ onnx and not tensorboard }}", "{{ stepwise and export_packages or text }}"):
+        condition = conditions.text(text)
+        least = min(
+            sum(row[name] != option.values[0] for name, option in small.options.items())
+            for row in small.rows()
+            if conditions.holds(condition, row)
+        )
+        smallest = conditions.smallest(condition)
+        assert small.valid({name: smallest[name] for name in small.options}) and conditions.holds(condition, smallest)
+        assert sum(smallest[name] != option.values[0] for name, option in small.options.items()) == least
+    with pytest.raises(ValueError, match="No valid choice"):
+        conditions.smallest(conditions.text("{{ plateau and stepwise }}"))
 
 
 def test_an_option_that_is_added_joins_by_itself(space: Space, tmp_path: Path) -> None:

@@ -1,24 +1,13 @@
-"""Runs generated projects in children of one warm process, which has imported what takes long to import.
+"""Generated projects in children of one warm process (matrix/process.py)."""
 
-multiprocessing's fork server is that process: pytest itself may have threads, and must not be forked. What a child
-finds around it is what the runner's children find, matrix/inside.py.
-"""
-
-import multiprocessing
 import os
 import runpy
 import socket
 import sys
-import time
-from multiprocessing import forkserver
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from matrix import inside
-
-ROOT = Path(__file__).resolve().parent.parent
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.warm_imports"])
+from matrix import process
 
 
 def train(folder: Path, *arguments: str, timeout: float = 120) -> tuple[int, str]:
@@ -28,17 +17,18 @@ def train(folder: Path, *arguments: str, timeout: float = 120) -> tuple[int, str
 
 def script(folder: Path, *arguments: str, timeout: float = 120) -> tuple[int, str]:
     """`python ARGUMENTS` in a project; returns exit code and output."""
-    return end(*start(folder, *arguments), timeout)
+    return process.start(_script, folder, arguments, log=log(folder), limit=timeout).end()
 
 
 def prove(folder: Path, *arguments: str, timeout: float = 300) -> tuple[int, str]:
     """`pytest ARGUMENTS` in a project; returns exit code and output."""
-    return end(*begin(_pytest, folder, arguments, folder.name), timeout)
+    return process.start(_pytest, folder, arguments, log=log(folder), limit=timeout).end()
 
 
 def start(folder: Path, *arguments: str, name: str = "") -> tuple[ForkServerProcess, Path]:
     """`python ARGUMENTS` in a project, not waited for: the process, and the file `name`.log with its output."""
-    return begin(_script, folder, arguments, name or folder.name)
+    child = process.start(_script, folder, arguments, log=log(folder, name), limit=600)
+    return child.process, child.log
 
 
 def ranks(folder: Path, *arguments: tuple[str, ...], timeout: float = 120) -> list[tuple[int, str]]:
@@ -48,12 +38,12 @@ def ranks(folder: Path, *arguments: tuple[str, ...], timeout: float = 120) -> li
     """
     number = str(len(arguments))
     shared = {"WORLD_SIZE": number, "LOCAL_WORLD_SIZE": number, "MASTER_PORT": free_port()}
-    processes = []
+    children = []
     for rank, own in enumerate(arguments):
         variables = shared | {"MASTER_ADDR": "127.0.0.1", "RANK": str(rank), "LOCAL_RANK": str(rank)}
-        processes.append(begin(_rank, folder, ("train.py", *own), f"{folder.name}-{rank}", variables))
-    deadline = time.monotonic() + timeout
-    return [end(process, log, deadline - time.monotonic()) for process, log in processes]
+        output = log(folder, f"{folder.name}-{rank}")
+        children.append(process.start(_rank, folder, ("train.py", *own), variables, log=output, limit=timeout))
+    return [child.end() for child in children]
 
 
 def free_port() -> str:
@@ -62,56 +52,20 @@ def free_port() -> str:
         return str(free.getsockname()[1])
 
 
-def start_server() -> None:
-    """Starts the fork server with this repository on its path, which Python 3.11's server does not take over."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "generator")])
-    try:
-        forkserver.ensure_running()
-    finally:
-        os.environ.pop("PYTHONPATH")
-        if before is not None:
-            os.environ["PYTHONPATH"] = before
+def log(folder: Path, name: str = "") -> Path:
+    return folder.parent / f"{name or folder.name}.log"
 
 
-def begin(
-    function: object, folder: Path, arguments: tuple[str, ...], name: str, *more: object
-) -> tuple[ForkServerProcess, Path]:
-    """A process that runs, and the file that its output goes to."""
-    start_server()
-    log = folder.parent / f"{name}.log"
-    process = CONTEXT.Process(target=function, args=(folder, arguments, log, *more))
-    process.start()
-    return process, log
-
-
-def end(process: ForkServerProcess, log: Path, timeout: float) -> tuple[int, str]:
-    """Exit code and output; a process that runs on is killed, and its code is -1."""
-    try:
-        process.join(max(timeout, 0))
-    except BaseException:  # Ctrl-C, which a child with a group of its own does not hear
-        inside.kill(process.pid)
-        raise
-    if process.exitcode is None:
-        inside.kill(process.pid)
-        process.join()
-        return -1, f"still running at its time limit\n{log.read_text(errors='replace')}"
-    inside.kill_group(process.pid)
-    return process.exitcode, log.read_text(errors="replace")
-
-
-def _script(folder: Path, arguments: tuple[str, ...], log: Path) -> None:
-    inside.enter(log)
-    inside.project(folder)
+def _script(folder: Path, arguments: tuple[str, ...]) -> None:
+    process.enter(folder)
     sys.argv = list(arguments)
     runpy.run_path(arguments[0], run_name="__main__")
 
 
-def _rank(folder: Path, arguments: tuple[str, ...], log: Path, variables: dict[str, str]) -> None:
+def _rank(folder: Path, arguments: tuple[str, ...], variables: dict[str, str]) -> None:
     os.environ.update(variables)
-    _script(folder, arguments, log)
+    _script(folder, arguments)
 
 
-def _pytest(folder: Path, arguments: tuple[str, ...], log: Path) -> None:
-    inside.enter(log)
-    raise SystemExit(inside.prove(folder, *arguments))
+def _pytest(folder: Path, arguments: tuple[str, ...]) -> None:
+    raise SystemExit(process.run_tests(folder, *arguments))

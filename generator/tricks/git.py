@@ -47,6 +47,12 @@ def git(
     return result.stdout
 
 
+def describe(repository: Path, revision: str) -> str:
+    """How a project records a revision: v1.2.0, v1.2.0-3-g1a2b3c4, or 1a2b3c4 before any release. Raises GitError."""
+    versions = ("--match=v[0-9]*", "--match=[0-9]*")
+    return git(repository, "describe", "--tags", "--always", *versions, revision).decode().strip()
+
+
 def first_line(complaint: bytes) -> str:
     """What git says went wrong, without its prefix."""
     lines = complaint.decode(errors="replace").strip().splitlines() or ["no reason given"]

@@ -19,14 +19,13 @@ from tricks.template.rendering import Template, write
 PROBE = Path(__file__).with_name("probe.py")
 
 
-def examine(template: Template, python: str | None) -> Iterator[str]:
-    """Lines about the device and each technique. Raises UserError where there is no PyTorch to ask."""
-    chosen = python or with_torch()
-    yield f"Python: {chosen}"
+def examine(template: Template, python: str) -> Iterator[str]:
+    """Lines about the device and each technique, as that Python sees them. Raises UserError where it has no PyTorch."""
+    yield f"Python: {python}"
     with tempfile.TemporaryDirectory(prefix="tricks-doctor-") as folder:
         answers = {"preset": "everything", "tracker": "tensorboard"}
         write(template.render(answers), Path(folder))
-        yield from report(probe(chosen, Path(folder)))
+        yield from report(probe(python, Path(folder)))
 
 
 def with_torch() -> str:
@@ -83,4 +82,4 @@ def report(found: dict[str, Any]) -> Iterator[str]:
     picks = ["accumulation", "clipping", "scheduler", "param_groups"]
     picks += ["amp"] * (dtype != "off") + ["ddp"] * bool(found["ddp"] and found["count"] > 1)
     picks += ["compile"] * (found["compile"] is None and found["device"] != "cpu")
-    yield f"A good start here: -d techniques={','.join(picks)}"
+    yield f"A good start here: tricks new PROJECT {' '.join(picks)}"

@@ -1,55 +1,60 @@
-"""Answers the questions that a change leaves open: by prompts like Copier's, or by their defaults."""
+"""Asks the questions that are open, in Copier's order, at the terminal."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from tricks import UserError
-from tricks.project.new import Interrupted
-from tricks.template import questions
+from tricks import Interrupted, UserError
 from tricks.template.questions import Question
 from tricks.template.rendering import Template
+
+if TYPE_CHECKING:
+    import questionary
 
 Answers = dict[str, Any]
 
 
-def completion(pairs: list[str], defaults: bool) -> Callable[[Template, Mapping[str, Question], Answers], Answers]:
-    """Answers what is open from `KEY=VALUE` pairs, then by asking; with `defaults` nothing is asked."""
+def terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
 
-    def complete(template: Template, known: Mapping[str, Question], answers: Answers) -> Answers:
-        answers = answers | questions.gather(known, None, pairs, None)
-        while not defaults:
-            effective = template.answer(answers).recorded
-            missing = [name for name in effective if name not in answers]
-            if not missing:
-                break
-            if sys.stdin is None or not sys.stdin.isatty():
-                question = known[missing[0]]
-                choices = f" ({', '.join(question.choices)})" if question.choices else ""
-                raise UserError(
-                    f"{question.name} is open{choices} and there is no terminal to ask at: "
-                    f"add --defaults, or -d {question.name}=VALUE."
-                )
-            answers[missing[0]] = ask(template, known[missing[0]], answers, effective[missing[0]])
-        effective = template.answer(answers).recorded
-        idle = [pair.partition("=")[0] for pair in pairs if pair.partition("=")[0] not in effective]
-        if idle:
-            raise UserError(f"{idle[0]} has no effect with these techniques: leave it out.")
-        return answers
 
-    return complete
+def ask_open(
+    template: Template, known: Mapping[str, Question], given: Answers, suggested: Mapping[str, str]
+) -> Answers:
+    """The given answers and those of the person to all other questions that arise; `suggested` are defaults of ours.
+
+    Raises UserError where there is no terminal, and Interrupted.
+    """
+    answers = dict(given)
+    while True:
+        state = template.answer(answers)
+        missing = [
+            name for name in state.asked if name not in answers and not (name == "preset" and "techniques" in answers)
+        ]
+        if not missing:
+            return answers
+        question = known[missing[0]]
+        if not terminal():
+            choices = f" ({', '.join(question.choices)})" if question.choices else ""
+            raise UserError(
+                f"There is no terminal to ask at, and {question.name} is open{choices}: "
+                f"add --defaults, or {question.name}=VALUE."
+            )
+        default = suggested.get(question.name, state.values[question.name])
+        answers[question.name] = ask(template, question, answers, default)
 
 
 def ask(template: Template, question: Question, answers: Answers, default: Any) -> Any:
-    """The answer to one question at the terminal. Raises Interrupted on Ctrl-C."""
-    import questionary
+    """The answer to one question. Raises Interrupted on Ctrl-C and Ctrl-D."""
+    import questionary  # a fifth of a second, which `--defaults` need not wait for
 
     def refusal(value: Any) -> bool | str:
-        said = template.refusals(answers | {question.name: value})
+        said = template.refusals(answers | {question.name: value or default if typed else value})
         return said[0] if said else True
 
+    typed = not question.choices
     choices = [
         questionary.Choice(line, value, checked=question.multiselect and value in default)
         for value, line in question.choices.items()
@@ -58,8 +63,20 @@ def ask(template: Template, question: Question, answers: Answers, default: Any) 
         prompt = questionary.checkbox(question.help, choices, validate=refusal)
     elif choices:
         prompt = questionary.select(question.help, choices, default=default)
-    else:
-        prompt = questionary.text(question.help, default=str(default), validate=refusal)
+    else:  # what is typed replaces the default, which is only shown
+        prompt = questionary.text(question.help, validate=refusal, placeholder=[("class:placeholder", str(default))])
+    answer = answered(prompt)
+    return answer or default if typed else answer
+
+
+def confirm(sentence: str) -> bool:
+    """Yes or no, by default yes. Raises Interrupted on Ctrl-C and Ctrl-D."""
+    import questionary
+
+    return bool(answered(questionary.confirm(sentence, default=True)))
+
+
+def answered(prompt: questionary.Question) -> Any:
     try:
         return prompt.unsafe_ask()
     except (KeyboardInterrupt, EOFError) as error:

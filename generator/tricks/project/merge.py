@@ -9,11 +9,11 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from tricks.git import GitError, git
+from tricks.git import GitError
 from tricks.project.objects import FILE, LINK, Entry, Files, Store
 
 # Least similarity of two files for one to be the other under a new name, as in git.
@@ -48,14 +48,16 @@ def merge(
     moved: Mapping[str, str],
     label: str,
     always_new: str,
+    executable: Container[str] = (),
 ) -> Merged:
     """Merge the way from the old rendering to the new one into the owner's files.
 
     `moved` maps the old path of a file that the template renamed to its new one; `label` names the change in the
-    markers; `always_new` is the answers file, which is never merged. Objects are written, and nothing else.
+    markers; `always_new` is the answers file, which is never merged; `executable` holds files of the renderings.
+    Nothing is written into the repository.
     """
-    base = {path: store.add_blob(text.encode()) for path, text in old.items()}
-    theirs = {path: store.add_blob(text.encode()) for path, text in new.items()}
+    base = store.add_files({path: text.encode() for path, text in old.items()}, executable)
+    theirs = store.add_files({path: text.encode() for path, text in new.items()}, executable)
     merged = Merged({})
     followed = templates_names(base, ours, theirs, moved, merged.notes)
     back = {new_name: path for path, new_name in moved.items()}
@@ -64,13 +66,17 @@ def merge(
         for path, name in owners_renames(store, base, ours).items()
         if name not in theirs or back.get(name) == path
     }
-    merged.notes += [f"{path}: followed to its new name {name}." for path, name in by_owner.items()]
     names = followed | by_owner
     base = {names.get(path, path): entry for path, entry in base.items()}
     ours = {names.get(path, path): entry for path, entry in ours.items()}
     theirs = {names.get(back.get(path, path), path): entry for path, entry in theirs.items()}
     theirs = into_moved_folders(base, ours, theirs, by_owner)
     keep_line_endings(store, base, ours, theirs)
+    merged.notes += [
+        f"{path}: followed to its new name {name}."
+        for path, name in by_owner.items()
+        if name in theirs and theirs[name].oid != base[name].oid
+    ]
 
     both: list[str] = []
     for path in sorted(base.keys() | ours.keys() | theirs.keys()):
@@ -127,10 +133,9 @@ def owners_renames(store: Store, base: Files, ours: Files) -> dict[str, str]:
     own = {path: entry for path, entry in ours.items() if path not in base and PurePosixPath(path).suffix in kinds}
     if not gone or not own:
         return {}
-    trees = store.add_tree(gone), store.add_tree(own)
-    store.write(*trees)
+    trees = store.add_trees(gone, own)
     detect = ("diff-tree", "-r", "-z", "-l0", SIMILAR, "--no-rename-empty", "--diff-filter=R", "--name-status")
-    fields = [os.fsdecode(text) for text in git(store.folder, *detect, *trees).split(b"\0")[:-1]]
+    fields = [os.fsdecode(text) for text in store.git(*detect, *trees).split(b"\0")[:-1]]
     pairs = zip(fields[1::3], fields[2::3], strict=True)
     return {old: new for old, new in pairs if PurePosixPath(old).suffix == PurePosixPath(new).suffix}
 
@@ -155,12 +160,13 @@ def keep_line_endings(store: Store, base: Files, ours: Files, theirs: Files) -> 
     """Gives both renderings of a file CRLF where every line of the owner's has it."""
     edited = [path for path in base if path in ours and ours[path].oid != base[path].oid]
     contents = store.read(files[path].oid for path in edited for files in (ours, base, theirs) if path in files)
-    for path in edited:
-        data = contents[ours[path].oid]
-        if b"\r\n" in data and data.count(b"\n") == data.count(b"\r\n"):
-            for files in (base, theirs):
-                if path in files:
-                    files[path] = store.add_blob(with_crlf(contents[files[path].oid]))
+    crlf = [path for path in edited if all_crlf(contents[ours[path].oid])]
+    for files in (base, theirs):
+        files |= store.add_files({path: with_crlf(contents[files[path].oid]) for path in crlf if path in files})
+
+
+def all_crlf(data: bytes) -> bool:
+    return b"\r\n" in data and data.count(b"\n") == data.count(b"\r\n")
 
 
 def with_crlf(data: bytes) -> bytes:
@@ -172,16 +178,13 @@ def merge_lines(
 ) -> None:
     """git's merge of files that both sides changed, into `merged`."""
 
-    def commit(files: Files, *parents: str) -> str:
-        # Without modes: those are decided already.
-        entries = {path: Entry(FILE, files[path].oid) for path in paths if path in files}
-        return store.add_commit(store.add_tree(entries), *parents)
-
-    root = commit(base)
-    sides = commit(ours, root), commit(theirs, root)
-    store.write(*sides)
+    # Without modes: those are decided already.
+    plain = [{path: Entry(FILE, files[path].oid) for path in paths if path in files} for files in (base, ours, theirs)]
+    trees = store.add_trees(*plain)
+    root = store.add_commit(trees[0])
+    sides = store.add_commit(trees[1], root), store.add_commit(trees[2], root)
     try:
-        output = git(store.folder, *SETTINGS, "merge-tree", "--write-tree", "-z", *sides)
+        output = store.git(*SETTINGS, "merge-tree", "--write-tree", "-z", *sides)
     except GitError as error:
         if error.code != 1:
             raise
@@ -191,14 +194,15 @@ def merge_lines(
     for row in rest.partition(b"\0\0")[0].split(b"\0"):
         if row:
             in_conflict.add(os.fsdecode(row.partition(b"\t")[2]))
-    for row in git(store.folder, "ls-tree", "-r", "-z", tree.decode()).split(b"\0")[:-1]:
+    for row in store.git("ls-tree", "-r", "-z", tree.decode()).split(b"\0")[:-1]:
         about, _, name = row.partition(b"\t")
         path = os.fsdecode(name)
         merged.files[path] = Entry(merged.files[path].mode, about.decode().split()[2])
     contents = store.read(merged.files[path].oid for path in in_conflict)
-    for path in sorted(in_conflict):
-        data, places = label_markers(contents[merged.files[path].oid], root, *sides, label)
-        merged.files[path] = Entry(merged.files[path].mode, store.add("blob", data))
+    labelled = {path: label_markers(contents[merged.files[path].oid], root, *sides, label) for path in in_conflict}
+    added = store.add_files({path: data for path, (data, _) in labelled.items()})
+    for path, (_, places) in sorted(labelled.items()):
+        merged.files[path] = Entry(merged.files[path].mode, added[path].oid)
         reason = "your lines and the template's meet" if places else "cannot be merged by lines: yours is kept"
         merged.conflicts.append(Conflict(path, reason, places, (base.get(path), ours[path], theirs[path])))
 

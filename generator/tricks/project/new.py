@@ -1,40 +1,22 @@
-"""Writes a project: Copier asks and renders beside the destination, then the result is moved into place."""
+"""Writes a new project: rendered beside its destination, then moved into place."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import secrets
-import shlex
 import shutil
-import sys
 import tempfile
-import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from tricks import UserError
+from tricks.git import GitError, git
+from tricks.template.rendering import Template
+from tricks.template.rendering import write as write_files
 from tricks.template.source import Source
 
-
-@dataclass(frozen=True)
-class Written:
-    """What was written: file names relative to the project, and copier.yml's closing message.
-
-    `unused` names given answers whose question does not arise with the other answers.
-    """
-
-    files: list[Path]
-    message: str
-    unused: list[str]
-
-
-class Interrupted(Exception):
-    """The person left at a prompt; nothing was written."""
+# A commit may run the person's own hooks.
+PATIENCE = 120
 
 
 def check_destination(destination: Path) -> Path:
@@ -65,67 +47,54 @@ def check_destination(destination: Path) -> Path:
     return holder
 
 
-def write(source: Source, destination: Path, answers: dict[str, Any], defaults: bool) -> Written:
-    """Ask what `answers` leaves open (nothing with `defaults`) and write the project to the destination."""
+def write(
+    source: Source, template: Template, destination: Path, answers: dict[str, Any], repository: bool
+) -> tuple[list[Path], str]:
+    """Writes the project to the destination, with `repository` as a git repository with a first commit.
+
+    Returns the files' names relative to it, and a sentence where there could be no repository. After an error nothing
+    is left. Raises UserError.
+    """
     unfinished = check_destination(destination) / f".tricks-{secrets.token_hex(6)}"
+    is_one = (destination / ".git").exists()
+    project = template.render(answers, source.url, source.commit)
     try:
-        worker = _render(source, unfinished, answers, defaults)
-        record(unfinished / worker.answers_relpath, source)
-        files = sorted(path.relative_to(unfinished) for path in unfinished.rglob("*") if path.is_file())
+        write_files(project, unfinished, template.executable)
+        untold = commit(unfinished, source.commit) if repository and not is_one else ""
         _move(unfinished, destination)
     except OSError as error:
         raise _cannot_write(destination, error) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-    unused = [name for name in answers if name in worker.answers.hidden and name != "preset"]
-    return Written(files, _closing_message(worker, destination), unused)
+    return sorted(project), untold
 
 
-def _render(source: Source, folder: Path, answers: dict[str, Any], defaults: bool) -> Any:
-    from copier import run_copy
-    from copier.errors import CopierError, InteractiveSessionError
-    from jinja2 import TemplateError
+def repository_of(destination: Path) -> Path | None:
+    """The git repository that a destination lies in, which may not be there yet; itself counts too."""
+    place = destination.absolute()
+    return next((folder for folder in (place, *place.parents) if os.path.lexists(folder / ".git")), None)
 
-    terminal = sys.stdin is not None and sys.stdin.isatty()
-    keyboard = sys.stdin
+
+def commit(folder: Path, version: str) -> str:
+    """Makes a folder a repository with one commit; a sentence where that cannot be."""
     try:
-        with warnings.catch_warnings(), contextlib.ExitStack() as stack:
-            warnings.simplefilter("ignore")
-            if not terminal:  # at a pipe that stays open the first prompt would wait for ever
-                sys.stdin = io.StringIO()
-                stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-            return run_copy(str(source.root), folder, answers, defaults=defaults, quiet=True)
-    except KeyboardInterrupt as error:
-        raise Interrupted from error
-    except InteractiveSessionError as error:
-        if terminal:
-            raise Interrupted from error
-        raise UserError(
-            "There is no terminal to ask at: add --defaults, or answer every question by -d or --data-file."
-        ) from error
-    except (CopierError, ValueError) as error:
-        raise UserError(_sentence(error)) from error
-    except Exception as error:  # a fault of the template or of Copier; jinja2.TemplateNotFound is an OSError
-        if isinstance(error, OSError) and not isinstance(error, TemplateError):
-            raise
-        raise UserError(f"Please report this fault: {type(error).__name__}: {_sentence(error)}") from error
-    finally:
-        sys.stdin = keyboard
-
-
-def _sentence(error: Exception) -> str:
-    """Copier's message without its preamble."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text.partition("Validation error for question ")[2].partition(": ")[2] or text
-
-
-def record(answers_file: Path, source: Source) -> None:
-    """Write the source's address and version into the answers file, in Copier's own format."""
-    text = answers_file.read_text(encoding="utf-8")
-    comments = [line for line in text.splitlines(keepends=True) if line.startswith("#")]
-    answers = yaml.safe_load(text) | {"_commit": source.commit, "_src_path": source.url}
-    body = yaml.safe_dump(answers, indent=4, allow_unicode=True, default_flow_style=False)
-    answers_file.write_text("".join(comments) + body, encoding="utf-8", newline="\n")
+        git(folder, "var", "GIT_COMMITTER_IDENT")
+    except UserError:
+        return "git is not installed, so the project is no repository: `tricks add` will need one."
+    except GitError:
+        return (
+            "git does not know who you are, so nothing was committed, and `tricks add` will need a commit: run "
+            "`git config --global user.name NAME` and `git config --global user.email ADDRESS`, then `git init`, "
+            "`git add -A` and `git commit` in the project."
+        )
+    try:
+        git(folder, "init", "--quiet")
+        git(folder, "add", "--all")
+        git(folder, "commit", "--quiet", "-m", f"As generated by tricks {version}".rstrip(), timeout=PATIENCE)
+    except GitError as error:
+        shutil.rmtree(folder / ".git", ignore_errors=True)
+        return f"git could not commit the project ({error}), so it is no repository: `tricks add` will need one."
+    return ""
 
 
 def _move(unfinished: Path, destination: Path) -> None:
@@ -139,11 +108,3 @@ def _move(unfinished: Path, destination: Path) -> None:
 
 def _cannot_write(destination: Path, error: OSError) -> UserError:
     return UserError(f"The project cannot be written to {str(destination)!r}: {error.strerror or error}.")
-
-
-def _closing_message(worker: Any, destination: Path) -> str:
-    """copier.yml's message after a copy, with the destination in place of the folder of the rendering."""
-    from jinja2 import Environment
-
-    template = Environment().from_string(worker.template.message_after_copy)
-    return template.render(worker.answers.combined, _copier_conf={"dst_path": shlex.quote(str(destination))})

@@ -8,12 +8,11 @@ from typing import Any
 
 import jinja2
 
-from tricks import UserError, __version__
-from tricks.git import git
+from tricks import UserError
+from tricks.project.apply import Step, check_room, steps
 from tricks.project.merge import Merged, merge, templates_renames
 from tricks.project.read import ANSWERS, Place, Project, check_clean, check_copier
-from tricks.project.write import Step, check_room, steps
-from tricks.template import questions
+from tricks.template import questions, source
 from tricks.template.questions import Question
 from tricks.template.rendering import Template
 from tricks.template.versions import Origin
@@ -62,7 +61,8 @@ def prepare(
     old = render(before, project.answers, project.address, project.version)
     new = render(after, answers, project.address, target)
     moved = templates_renames(before.sources(), after.sources()) if target != project.version else {}
-    merged = merge(project.place.store, project.files, old, new, moved, command, ANSWERS)
+    executable = {path.as_posix() for path in before.executable | after.executable}
+    merged = merge(project.place.store, project.files, old, new, moved, command, ANSWERS, executable)
     todo = steps(project.files, merged.files, merged.conflicts)
     check_room(project.place, todo)
     return Change(project, command, todo, merged, target, after.answer(answers).recorded)
@@ -90,72 +90,17 @@ def render(template: Template, answers: Answers, address: str, version: str) -> 
         return {path.as_posix(): text for path, text in template.render(answers, address, version).items()}
     except (jinja2.TemplateError, KeyError, TypeError) as error:
         raise UserError(
-            f"Version {version} of the template cannot be rendered by tricks {__version__} "
+            f"Version {version} of the template cannot be rendered by tricks {source.installed_version()[0]} "
             f"({type(error).__name__}: {error}): update tricks."
-        ) from error
-
-
-def with_techniques(names: Sequence[str]) -> Callable[[Questions, Answers], Answers]:
-    """Adds techniques, in the order of copier.yml if the present ones are in it."""
-
-    def revise(known: Questions, answers: Answers) -> Answers:
-        order = list(known["techniques"].choices)
-        check_techniques(known, names)
-        present = list(answers["techniques"])
-        techniques = present + [name for name in dict.fromkeys(names) if name not in present]
-        if present == sorted(present, key=order.index):
-            techniques.sort(key=order.index)
-        return answers | {"techniques": techniques}
-
-    return revise
-
-
-def without_techniques(names: Sequence[str]) -> Callable[[Questions, Answers], Answers]:
-    def revise(known: Questions, answers: Answers) -> Answers:
-        check_techniques(known, names)
-        present = answers["techniques"]
-        missing = [name for name in names if name not in present]
-        if missing:
-            has = ", ".join(present) or "none"
-            raise UserError(f"{missing[0]} is not in the project: its techniques are {has}.")
-        return answers | {"techniques": [name for name in present if name not in names]}
-
-    return revise
-
-
-def with_answers(pairs: Sequence[str]) -> Callable[[Questions, Answers], Answers]:
-    """Sets answers from `KEY=VALUE`; a preset stands for its techniques."""
-
-    def revise(known: Questions, answers: Answers) -> Answers:
-        given = questions.gather(known, None, pairs, None)
-        if "preset" in given:
-            given["techniques"] = questions.presets(known)[given.pop("preset")]
-        return answers | given
-
-    return revise
-
-
-def check_techniques(known: Questions, names: Sequence[str]) -> None:
-    try:
-        questions.check(known["techniques"], list(dict.fromkeys(names)))
-    except UserError as error:
-        name = next(name for name in names if name not in known["techniques"].choices)
-        sentence = str(error).removeprefix("techniques has no value ").partition(": ")[2]
-        raise UserError(
-            f"This project's version of the template has no technique {name!r}: {sentence} "
-            "(`tricks update` brings newer ones.)"
         ) from error
 
 
 def difference(place: Place, todo: Sequence[Step], color: bool) -> str:
     """The change to the files as git shows a difference."""
     store = place.store
-    trees = [
-        store.add_tree({step.path: entry for step in todo if (entry := getattr(step, side))})
-        for side in ("before", "after")
-    ]
-    store.write(*trees)
+    before = {step.path: step.before for step in todo if step.before}
+    trees = store.add_trees(before, {step.path: step.after for step in todo if step.after})
     shown = f"--color={'always' if color else 'never'}"
     settings = ("-c", "core.quotePath=false", "-c", "diff.noprefix=false", "-c", "diff.mnemonicPrefix=false")
-    output = git(place.folder, *settings, "diff", "--no-ext-diff", "--no-textconv", shown, "-M", *trees)
+    output = store.git(*settings, "diff", "--no-ext-diff", "--no-textconv", shown, "-M", *trees)
     return output.decode(errors="replace")

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from packaging.version import Version
 
 from tricks import UserError
 from tricks.git import GitError, check_version, git
 from tricks.project.objects import Files, Store, read_tree
-from tricks.template.versions import number
 
 ANSWERS = ".copier-answers.yml"
-# The first line of a conflict that this tool or `copier update` left.
-MARKER = "^<<<<<<< (yours|before updating)[[:space:]]*$"
+# The first or last line of a conflict that this tool, `copier update` or git left. The generated pre-commit
+# configuration and workflow look for the same.
+MARKER = "^(<<<<<<<|>>>>>>>) [^ ]"
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Place:
     top: Path  # of the repository
     prefix: str  # of the folder in the repository: "" or "a/b/"
     git_dir: Path
+    nothing: str  # the id that stands for no object: as many zeros as the repository's ids have digits
     store: Store
 
 
@@ -47,9 +49,9 @@ def locate(folder: Path) -> Place:
     check_version()
     if not folder.is_dir():
         raise UserError(f"There is no folder {str(folder)!r}: name the folder of a project.")
-    asked = ("rev-parse", "--show-object-format", "--show-toplevel", "--absolute-git-dir", "--show-prefix")
+    asked = ("rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-prefix")
     try:
-        algorithm, top, git_dir, prefix = os.fsdecode(git(folder, *asked)).split("\n")[:4]
+        top, git_dir, prefix = os.fsdecode(git(folder, *asked)).split("\n")[:3]
     except GitError as error:
         if "not a git repository" not in str(error):
             raise UserError(f"git cannot read {str(folder)!r} ({error}).") from error
@@ -58,12 +60,12 @@ def locate(folder: Path) -> Place:
             "run `git init`, `git add -A` and `git commit` in it first."
         ) from error
     try:
-        git(folder, "rev-parse", "--verify", "HEAD^{tree}")
+        tree = git(folder, "rev-parse", "--verify", "HEAD^{tree}").decode().strip()
     except GitError as error:
         raise UserError(
             f"The git repository of {str(folder)!r} has no commit: run `git add -A` and `git commit` first."
         ) from error
-    return Place(folder, Path(top), prefix, Path(git_dir), Store(folder, algorithm))
+    return Place(folder, Path(top), prefix, Path(git_dir), "0" * len(tree), Store(Path(top)))
 
 
 def read(folder: Path) -> Project:
@@ -116,7 +118,7 @@ def check_clean(project: Project) -> None:
 def check_copier(least: str) -> None:
     """Raises UserError where Copier is older than a version of the template asks for."""
     installed = importlib.metadata.version("copier")
-    if number(installed)[0] and number(installed) < number(least):
+    if Version(installed) < Version(least):
         raise UserError(
             f"Copier is too old ({installed}): this version of the template asks for {least}. "
             "Run `pip install --upgrade copier`."

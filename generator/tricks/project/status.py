@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass, field
 from typing import Any
 
 from tricks import UserError
 from tricks.git import git
+from tricks.project import undo
 from tricks.project.plan import read_answers, render
 from tricks.project.read import ANSWERS, Place, Project, marked
-from tricks.project.write import last_change
 from tricks.template.versions import Origin
 
 
@@ -39,8 +40,11 @@ class Standing:
 def stand(project: Project, origin: Origin, patience: float) -> Standing:
     """Looks at the work tree, and for `patience` seconds for newer versions. Nothing that is out of reach raises."""
     found = Standing("", conflicts=open_conflicts(project.place))
-    last = last_change(project.place)
-    found.undoable = last["command"] if last else ""
+    last = undo.last_change(project.place)
+    if last:
+        with contextlib.suppress(UserError):
+            undo.check_fits(project.place, last)
+            found.undoable = last.command
     try:
         found.newer = newer(origin, project.version, patience)
     except UserError as error:
@@ -49,7 +53,8 @@ def stand(project: Project, origin: Origin, patience: float) -> Standing:
         template = origin.template(project.version)
         read_answers(template, project.answers)
         old = render(template, project.answers, project.address, project.version)
-        found.edits, found.own_files = edits(project.place, old)
+        executable = {path.as_posix() for path in template.executable}
+        found.edits, found.own_files = edits(project.place, old, executable)
     except UserError as error:
         found.untold.append(f"What you changed is not known: {error}")
     return found
@@ -69,12 +74,12 @@ def open_conflicts(place: Place) -> list[str]:
     return [f"{path}:{line}" for path, line in markers] + [f"{name} (not added to git yet)" for name in without]
 
 
-def edits(place: Place, old: dict[str, str]) -> tuple[list[Edit], int]:
+def edits(place: Place, old: dict[str, str], executable: set[str]) -> tuple[list[Edit], int]:
     """What differs between the rendering and the work tree, and how many tracked files are the owner's own."""
-    tree = place.store.add_tree({place.prefix + path: place.store.add_blob(old[path].encode()) for path in old})
-    place.store.write(tree)
-    asked = ("diff", "--no-ext-diff", "--numstat", "-z", "-M50%", "--no-rename-empty", tree, "--", ".")
-    fields = iter(git(place.folder, *asked).split(b"\0")[:-1])
+    generated = place.store.add_files({path: text.encode() for path, text in old.items()}, executable)
+    (tree,) = place.store.add_trees({place.prefix + path: entry for path, entry in generated.items()})
+    asked = ("diff", "--no-ext-diff", "--numstat", "-z", "-M50%", "--no-rename-empty", tree, "--", place.prefix or ".")
+    fields = iter(place.store.git(*asked).split(b"\0")[:-1])
     found: list[Edit] = []
     own = 0
 

@@ -6,7 +6,6 @@ import ast
 import difflib
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tricks import UserError
@@ -29,6 +28,15 @@ class Knob:
 
 
 @dataclass(frozen=True)
+class Addition:
+    """What a choice adds to another one: knobs, files with their number of lines, and the lines in other modules."""
+
+    knobs: list[Knob]
+    new_files: dict[str, int]
+    difference: str
+
+
+@dataclass(frozen=True)
 class Technique:
     """A technique with what it adds to a project that has no other."""
 
@@ -38,9 +46,7 @@ class Technique:
     about: str
     costs: str
     asks: list[Question]
-    knobs: list[Knob]
-    new_files: dict[str, int]  # lines by path
-    difference: str
+    adds: Addition
 
 
 def texts(template: Template, answers: Answers, only: Container[str] | None = None) -> dict[str, str]:
@@ -54,43 +60,13 @@ def texts(template: Template, answers: Answers, only: Container[str] | None = No
     return {path.as_posix(): text for path, text in template.render(answers, only=only).items()}
 
 
-def choice(known: Mapping[str, Question], words: Iterable[str]) -> Answers:
-    """Answers from words: a preset, techniques with commas between them, KEY=VALUE, or a file with answers.
-
-    Raises UserError for a word that is none of these.
-    """
-    answers: Answers = {}
-    presets = questions.presets(known)
-    for word in words:
-        if "=" in word:
-            answers |= questions.from_arguments(known, [word])
-        elif word in presets:
-            answers["techniques"] = presets[word]
-        elif Path(word).is_file():
-            answers |= questions.from_file(known, Path(word))
-        else:
-            names = [name for name in word.split(",") if name]
-            try:
-                answers["techniques"] = questions.check(known["techniques"], names)
-            except UserError as error:
-                raise UserError(f"{error} (A preset, KEY=VALUE and a file with answers do too.)") from error
-    if "preset" in answers and "techniques" not in answers:
-        answers["techniques"] = presets[answers["preset"]]
-    answers.pop("preset", None)
-    return {"techniques": []} | answers
-
-
 def technique(template: Template, name: str) -> Technique:
-    """Everything about a technique. Raises UserError for a name that is none."""
+    """Everything about a technique."""
     known = questions.parse(template.config)
-    questions.check(known["techniques"], [name])
     without, with_it = ({"techniques": techniques} for techniques in ([], [name]))
-    before, after = texts(template, without), texts(template, with_it)
     new_questions = template.answer(with_it).recorded.keys() - template.answer(without).recorded.keys()
     told = template.config.get("_tricks", {}).get("techniques", {}).get(name, {})
     summary, _, when = known["techniques"].choices[name].partition(": ")[2].partition("; ")
-    shared = [path for path in after if path in before and path.endswith(".py") and not path.startswith("tests/")]
-    old_knobs = knobs(before)
     return Technique(
         name=name,
         summary=summary,
@@ -98,10 +74,43 @@ def technique(template: Template, name: str) -> Technique:
         about=told.get("about", ""),
         costs=told.get("costs", ""),
         asks=[question for question in known.values() if question.name in new_questions],
+        adds=addition(template, without, with_it),
+    )
+
+
+def addition(template: Template, without: Answers, with_it: Answers) -> Addition:
+    """What the second choice has and the first has not. Raises UserError for a choice that the template refuses."""
+    before, after = texts(template, without), texts(template, with_it)
+    shared = [path for path in after if path in before and path.endswith(".py") and not path.startswith("tests/")]
+    old_knobs = knobs(before)
+    return Addition(
         knobs=[knob for knob in knobs(after) if knob not in old_knobs],
         new_files={path: after[path].count("\n") for path in sorted(after) if path not in before},
         difference=difference({path: before[path] for path in shared}, {path: after[path] for path in shared}),
     )
+
+
+def owner(template: Template, question: str) -> str:
+    """The technique with which a question arises; empty for one that always does."""
+    for techniques in ([], *([name] for name in template.values["techniques"])):
+        if question in template.answer({"techniques": techniques}).asked:
+            return "".join(techniques)
+    return ""
+
+
+def value(template: Template, question: Question, name: str) -> tuple[str, Addition]:
+    """What a value adds, and the value beside which it was seen: the default, or the next one where it is the default."""
+    base: Answers = {"techniques": [technique] if (technique := owner(template, question.name)) else []}
+    default = template.answer(base).values[question.name]
+    other = next(choice for choice in question.choices if choice != name)
+    if not question.multiselect:
+        beside = other if default == name else default
+        return beside, addition(template, base | {question.name: beside}, base | {question.name: name})
+    without = [choice for choice in default if choice != name]
+    if template.refusals(base | {question.name: without}):
+        without = [other]
+    added = addition(template, base | {question.name: without}, base | {question.name: [*without, name]})
+    return ", ".join(without), added
 
 
 def knobs(project: Texts) -> list[Knob]:

@@ -77,26 +77,11 @@ def presets(questions: Mapping[str, Question]) -> dict[str, list[str]]:
     return dict(questions["presets"].default)
 
 
-def gather(
-    questions: Mapping[str, Question], preset: str | None, pairs: Iterable[str], file: Path | None
-) -> dict[str, Any]:
-    """Checked answers of the command line and the data file; the command line decides where both speak."""
-    given = from_arguments(questions, [*([] if preset is None else [f"preset={preset}"]), *pairs])
-    if {"preset", "techniques"} <= given.keys():
-        raise UserError("A preset and techniques are both given: leave out one.")
-    filed = {} if file is None else from_file(questions, file)
-    if "preset" in given:
-        filed.pop("techniques", None)
-    return filed | given
-
-
 def from_arguments(questions: Mapping[str, Question], pairs: Iterable[str]) -> dict[str, Any]:
     """Checked answers from `KEY=VALUE` strings; several values by commas or as a YAML list."""
     answers: dict[str, Any] = {}
     for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if not equals:
-            raise UserError(f"-d {pair!r} holds no equals sign: write -d KEY=VALUE{_owner(questions, pair)}.")
+        key, _, text = pair.partition("=")
         if key in answers:
             raise UserError(f"{key} is given twice on the command line: give it once.")
         question = find(questions, key)
@@ -170,11 +155,3 @@ def _check_choice(question: Question, value: Any) -> None:
 def nearest(word: str, names: Iterable[str]) -> str:
     near = difflib.get_close_matches(word.lower(), list(names), n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(names)}."
-
-
-def _owner(questions: Mapping[str, Question], word: str) -> str:
-    """For a bare value such as `amp`: how to say it."""
-    for question in questions.values():
-        if word in question.choices:
-            return f", for example -d {question.name}={word}"
-    return ""

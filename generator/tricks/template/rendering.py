@@ -1,12 +1,15 @@
 """Renders the template in memory, as `copier copy` would write it, and without importing Copier.
 
+Answers, files and their order are Copier's. The one thing left out is a Copier user's own settings (`defaults:`): the same
+words give the same project on every machine.
+
 A file is rendered once for each combination of the values that it reads, so that thousands of choices cost little more
 than their distinct texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,10 +27,14 @@ GIVEN = {"_copier_answers", "_copier_conf"}
 
 @dataclass(frozen=True)
 class Answered:
-    """Answers to all questions: `values` is what the files read, `recorded` what the answers file keeps."""
+    """Answers to all questions: `values` is what the files read, `recorded` what the answers file keeps.
+
+    `asked` names the questions that arise, in their order, with those that are not recorded.
+    """
 
     values: dict[str, Any]
     recorded: dict[str, Any]
+    asked: list[str]
 
 
 @dataclass
@@ -37,6 +44,7 @@ class Template:
     root: Path
     _expressions: dict[str, jinja2.Template] = field(default_factory=dict, repr=False)
     _texts: dict[tuple[Any, ...], str] = field(default_factory=dict, repr=False)
+    _first: dict[Path, tuple[dict[str, Any], str]] = field(default_factory=dict, repr=False)
     _paths: dict[str, list[Path]] = field(default_factory=dict, repr=False)
     _names: dict[Path, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
@@ -72,6 +80,11 @@ class Template:
         found = (path.relative_to(self.folder) for path in sorted(self.folder.rglob("*")) if path.is_file())
         return [path for path in found if not always.match_file(path.as_posix())]
 
+    @cached_property
+    def executable(self) -> set[Path]:
+        """The files that a project can run by their name."""
+        return {path for path in self.files if (self.folder / path).stat().st_mode & 0o100}
+
     def sources(self) -> dict[str, str]:
         """The texts of the template's files as they are, by path with slashes."""
         return {path.as_posix(): (self.folder / path).read_text(encoding="utf-8") for path in self.files}
@@ -99,15 +112,29 @@ class Template:
         """The answers to all questions, from those that are given and the defaults. They are not validated."""
         values: dict[str, Any] = {"_copier_conf": {"data": given}, "_copier_answers": {}}
         recorded = {}
+        arisen = []
         if "techniques" in given:  # as Copier has it: answers from outside are known from the first question on
             values["techniques"] = given["techniques"]
         for name, question in self.questions.items():
             asked = self.asked(question, values)
             value = given[name] if name in given and asked else self.default(question, values)
+            if question.get("multiselect") and isinstance(value, list):
+                value = [choice for choice in self.values[name] if choice in value]  # Copier's order
             values[name] = value
-            if asked and name not in self.unrecorded:
-                recorded[name] = value
-        return Answered(values, recorded)
+            if asked:
+                arisen.append(name)
+                if name not in self.unrecorded:
+                    recorded[name] = value
+        return Answered(values, recorded, arisen)
+
+    @cached_property
+    def values(self) -> dict[str, list[Any]]:
+        """The values that can be chosen, by question."""
+        found = {}
+        for name, question in self.questions.items():
+            choices = question.get("choices", [])
+            found[name] = list(choices.values() if isinstance(choices, dict) else choices)
+        return found
 
     @cached_property
     def unrecorded(self) -> set[str]:
@@ -168,14 +195,33 @@ class Template:
             project[name] = self.text(path, values) if only is None or name.as_posix() in only else ""
         return project
 
+    def message(self, given: dict[str, Any], folder: str) -> str:
+        """What copier.yml says after a copy into a folder."""
+        values = self.answer(given).values | {"_copier_conf": {"dst_path": folder}}
+        return self.evaluate(str(self.config.get("_message_after_copy", "")), values)
+
     def text(self, path: Path, values: dict[str, Any]) -> str:
         """The text of one file of the template."""
-        key = (path, *(_hashable(values.get(name)) for name in self.reads(path)))
+        if path not in self._first:
+            # What a file reads costs as much to find out as its text: not for one choice alone.
+            self._first[path] = (values, self._rendered(path, values))
+            return self._first[path][1]
+        names = self.reads(path)
+        first, text = self._first[path]
+        self._texts.setdefault(self._key(path, names, first), text)
+        key = self._key(path, names, values)
         if key not in self._texts:
-            # Copier's paths are those of the folder that holds copier.yml.
-            template = self.environment.get_template((self.folder / path).relative_to(self.root).as_posix())
-            self._texts[key] = template.render(values)
+            self._texts[key] = self._rendered(path, values)
         return self._texts[key]
+
+    def _rendered(self, path: Path, values: dict[str, Any]) -> str:
+        # Copier's paths are those of the folder that holds copier.yml.
+        template = self.environment.get_template((self.folder / path).relative_to(self.root).as_posix())
+        return template.render(values)
+
+    @staticmethod
+    def _key(path: Path, names: tuple[str, ...], values: dict[str, Any]) -> tuple[Any, ...]:
+        return (path, *(_hashable(values.get(name)) for name in names))
 
 
 def parsed(text: str) -> Any:
@@ -187,9 +233,12 @@ def _hashable(value: Any) -> Any:
     return value if isinstance(value, str | bool | int | None) else repr(value)
 
 
-def write(project: dict[Path, str], folder: Path) -> None:
+def write(project: Mapping[Path, str], folder: Path, executable: Container[Path] = ()) -> None:
     """Writes a rendered project into a folder, which need not exist."""
     for path, text in project.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8", newline="")
+        if path in executable:
+            mode = target.stat().st_mode
+            target.chmod(mode | (mode & 0o444) >> 2)

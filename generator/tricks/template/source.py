@@ -6,14 +6,14 @@ import io
 import re
 import shutil
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tricks import UserError, __version__
+from tricks import UserError
 from tricks.git import GitError
+from tricks.git import describe
 from tricks.git import git as run_git
 
 # THE PUBLIC ADDRESS of this repository: the owner sets it, here and in the README.
@@ -26,7 +26,10 @@ CHECKOUT = PACKAGE.parent.parent
 
 @dataclass(frozen=True)
 class Source:
-    """A folder with copier.yml and template/, and what is recorded of it: its address and version."""
+    """A folder with copier.yml and template/, and what is recorded of it: its address and version.
+
+    The version is what `git describe` says, "" where that is not known; `warning` says what is not as recorded.
+    """
 
     root: Path
     url: str
@@ -35,29 +38,88 @@ class Source:
 
 
 def copier_yml() -> Path:
-    """The questions as they lie on disk; in a changed checkout not quite those that are rendered."""
+    """The questions, for completion: without asking git."""
     return (BUNDLE if BUNDLE.is_dir() else CHECKOUT) / "copier.yml"
 
 
 @contextmanager
 def template() -> Iterator[Source]:
-    """The template to render: what the wheel carries, or the last commit of the checkout.
+    """The template that everything shows and renders: what the wheel carries, or the checkout as it lies there.
 
-    A checkout's uncommitted changes stay out: Copier would render them as a commit that exists nowhere, which
-    no later update could find.
+    Of a checkout's uncommitted changes the last commit is recorded: Copier would record a commit that exists nowhere.
+    An update then takes them for the owner's edits, and once they are committed for what both sides have.
     """
-    if BUNDLE.is_dir():
-        yield Source(BUNDLE, PUBLIC_SOURCE, f"v{__version__}")
-    elif not (CHECKOUT / ".git").exists():  # an unpacked archive of the repository
-        yield Source(CHECKOUT, PUBLIC_SOURCE, f"v{__version__}")
-    elif shutil.which("git") is None:
-        warning = f"git is not installed: the files in {CHECKOUT} are taken for version v{__version__}."
-        yield Source(CHECKOUT, PUBLIC_SOURCE, f"v{__version__}", warning)
+    commit, changes = installed_version()
+    if outside_git():
+        url, root = PUBLIC_SOURCE, BUNDLE if BUNDLE.is_dir() else CHECKOUT
+        if not commit:
+            warning = (
+                f"The version of the template in {root} is not known, since it came without git: the project records "
+                "none, and `tricks add` and `tricks update` need one (_commit in .copier-answers.yml)."
+            )
+        elif changes:
+            warning = (
+                f"This tricks was built from {commit} with uncommitted changes: the project records {commit}, and an "
+                "update takes the changes for your own."
+            )
+        else:
+            warning = ""
     else:
-        with tempfile.TemporaryDirectory(prefix="tricks-template-") as folder:
-            commit = git("describe", "--tags", "--always", "HEAD").decode().strip()
-            unpack(CHECKOUT, "HEAD", Path(folder))
-            yield Source(Path(folder), address(), commit, dirty(commit))
+        url, root = address(), CHECKOUT
+        warning = (
+            f"The checkout {CHECKOUT} has uncommitted changes in {changes}: they are rendered, but the version that is "
+            f"recorded is the last commit, {commit}, so an update takes them for your own edits until they are committed."
+            if changes
+            else ""
+        )
+    try:
+        yield Source(root, url, commit, warning)
+    except Exception as error:
+        import jinja2  # start-up time
+
+        if not isinstance(error, jinja2.TemplateError):
+            raise
+        where = f", line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
+        name = getattr(error, "filename", None) or root
+        raise UserError(f"The template cannot be rendered: {name}{where}: {error.message}") from error
+
+
+def outside_git() -> bool:
+    """Whether the template was installed or unpacked, so that git cannot be asked about it."""
+    return BUNDLE.is_dir() or not (CHECKOUT / ".git").exists() or shutil.which("git") is None
+
+
+def installed_version() -> tuple[str, str]:
+    """What `git describe` says of the template here ("" where nothing is known), and what differs from that version."""
+    if outside_git():
+        return built_version()
+    try:
+        return describe(CHECKOUT, "HEAD"), uncommitted()
+    except GitError as error:
+        raise UserError(f"git cannot read the last commit of the checkout {CHECKOUT} ({error}).") from error
+
+
+def built_version() -> tuple[str, str]:
+    """The version that hatch-vcs wrote at the build: 0.1.0.post1.dev3+g1a2b3c4 is v0.1.0-3-g1a2b3c4."""
+    try:
+        text = (PACKAGE / "version.txt").read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return "", ""
+    return as_described(text)
+
+
+def as_described(version: str) -> tuple[str, str]:
+    """What `git describe` says of a version in hatch-vcs's words, and a word on uncommitted changes."""
+    found = re.fullmatch(r"(.+?)(?:\.post1\.dev(\d+))?(?:\+(?:g([0-9a-f]+))?\.?(d\d+)?)?", version)
+    if not found:
+        return "", ""
+    base, distance, node, date = found.groups()
+    changes = "some files" if date else ""
+    if base == "0.0" and node:  # no tag yet
+        return node, changes
+    if base == "0.0":
+        return "", changes
+    return f"v{base}-{distance}-g{node}" if node and distance != "0" else f"v{base}", changes
 
 
 def git(*arguments: str) -> bytes:
@@ -79,18 +141,13 @@ def unpack(repository: Path, revision: str, folder: Path) -> None:
         tar.extractall(folder)
 
 
-def dirty(commit: str) -> str:
-    """A sentence that names the uncommitted changes of the template; empty when there are none."""
+def uncommitted() -> str:
+    """The names of the template's files that differ from the last commit; "" when there are none."""
     only = ("--", "copier.yml", "template")
     status = git("-c", "core.quotePath=false", "status", "--porcelain", "--no-renames", *only)
     names = [line[3:] for line in status.decode(errors="replace").splitlines()]
-    if not names:
-        return ""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return (
-        f"The checkout {CHECKOUT} has uncommitted changes in {', '.join(names[:3])}{more}: "
-        f"they are left out, the project is made from its last commit, {commit}."
-    )
+    return ", ".join(names[:3]) + more
 
 
 def address() -> str:

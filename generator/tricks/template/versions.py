@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from tricks import UserError, __version__
+from packaging.version import InvalidVersion, Version
+
+from tricks import UserError
+from tricks.git import GitError, describe, git
 from tricks.template import source
-from tricks.git import GitError, git
 from tricks.template.rendering import Template
 
-INSTALLED = f"v{__version__}"
 # Copier's shortcuts.
 HOSTS = {"gh:": "https://github.com/", "gl:": "https://gitlab.com/"}
 
@@ -36,14 +37,13 @@ class Origin:
     _repositories: list[Path] = field(default_factory=list, repr=False)
     _templates: dict[str, Template] = field(default_factory=dict, repr=False)
 
-    @property
-    def installed(self) -> Path | None:
-        """The folder of the version that is installed, where this is its address and it lies outside git."""
-        if self.address != source.PUBLIC_SOURCE:
+    def installed(self, version: str) -> Path | None:
+        """The folder of a version that is installed here, outside git, from this address."""
+        if self.address != source.PUBLIC_SOURCE or not source.outside_git():
             return None
-        if source.BUNDLE.is_dir():
-            return source.BUNDLE
-        return None if (source.CHECKOUT / ".git").exists() else source.CHECKOUT
+        if version != source.installed_version()[0]:
+            return None
+        return source.BUNDLE if source.BUNDLE.is_dir() else source.CHECKOUT
 
     def repository(self, refresh: bool = False, timeout: float = 0) -> Path:
         """The folder of the repository; a remote one is cloned, or with `refresh` brought up to date, first.
@@ -72,8 +72,8 @@ class Origin:
     def template(self, version: str) -> Template:
         """The template at a version as a project records it. Raises UserError when that version is not to be had."""
         if version not in self._templates:
-            if version == INSTALLED and self.installed:
-                self._templates[version] = Template(self.installed)
+            if here := self.installed(version):
+                self._templates[version] = Template(here)
             else:
                 commit = self.commit(version)
                 folder = self.scratch / commit
@@ -101,7 +101,8 @@ class Origin:
     def releases(self, refresh: bool = False, timeout: float = 0) -> list[str]:
         """The tags that are versions, oldest first, without those before a release (1.0rc1)."""
         tags = git(self.repository(refresh, timeout), "tag", "--list").decode(errors="replace").split()
-        return sorted((tag for tag in tags if number(tag)[0]), key=number)
+        numbers = {tag: found for tag in tags if (found := number(tag)) and not found.is_prerelease}
+        return sorted(numbers, key=numbers.__getitem__)
 
     def newest(self) -> str:
         """The newest release, or where there is none the last commit, as a project records it."""
@@ -110,14 +111,14 @@ class Origin:
 
     def name(self, revision: str) -> str:
         """How a project records a revision: a tag's own name, or what `git describe` says."""
-        if revision == INSTALLED and self.installed:
+        if self.installed(revision):
             return revision
         repository = self.repository()
         for tag in (revision, f"v{revision}"):
             if resolve(repository, f"refs/tags/{tag}"):
                 return tag
         try:
-            return git(repository, "describe", "--tags", "--always", self.commit(revision)).decode().strip()
+            return describe(repository, self.commit(revision))
         except GitError as error:
             raise UserError(f"The template {self.address} cannot be read at {revision} ({error}).") from error
 
@@ -139,7 +140,8 @@ class Origin:
             with contextlib.suppress(GitError):
                 git(repository, "merge-base", "--is-ancestor", commits[1], commits[0])
                 return False
-        return number(version) < number(than)
+        numbers = number(version), number(than)
+        return bool(numbers[0] and numbers[1] and numbers[0] < numbers[1])
 
 
 @contextlib.contextmanager
@@ -198,10 +200,14 @@ def resolve(repository: Path, revision: str) -> str | None:
     return None
 
 
-def number(version: str) -> tuple[tuple[int, ...], int]:
-    """v1.2.3 and the commits since, as `git describe` has it, to compare; ((), 0) of what is no release."""
-    found = re.fullmatch(r"v?(\d+(?:\.\d+)*)(?:-(\d+)-g[0-9a-f]+)?", version)
-    return (tuple(map(int, found[1].split("."))), int(found[2] or 0)) if found else ((), 0)
+def number(version: str) -> Version | None:
+    """A version as `git describe` has it, to compare: v1.2.3-4-gabcdef0 comes after v1.2.3. None for a mere commit."""
+    if re.fullmatch(r"[0-9a-f]{7,64}", version):
+        return None
+    try:
+        return Version(re.sub(r"-g[0-9a-f]+$", "", version))
+    except InvalidVersion:
+        return None
 
 
 def known(releases: list[str]) -> str:
@@ -216,7 +222,7 @@ def target(origin: Origin, present: str, asked: str) -> str | None:
     if asked == "newest":
         found = origin.newest()
         return None if found == present or origin.is_older(found, present) else found
-    if local_folder(expand(origin.address)) is None and not (asked == INSTALLED and origin.installed):
+    if local_folder(expand(origin.address)) is None and not origin.installed(asked):
         with contextlib.suppress(UserError):  # what is here may do; a branch is brought up to date if it can be
             origin.repository(refresh=True)
     found = origin.name(asked)
