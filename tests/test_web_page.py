@@ -553,7 +553,7 @@ def test_a_project_of_another_version(visit: Callable[..., Any], folder: Path, t
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")])
 def test_axe_finds_nothing(visit: Callable[..., Any], width: int, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    page = visit(f"#techniques={ALL}&mark=bare&nosuch=1", width=width, color_scheme=scheme, bypass_csp=True)
+    page = visit(f"#techniques={TECHNIQUES[0]}&mark=bare&nosuch=1", width=width, color_scheme=scheme, bypass_csp=True)
 
     def check() -> None:
         found = axe.run(page)

@@ -545,9 +545,12 @@ function listen() {
   listenForAnswers();
 }
 
+let scrolledForm = 0;
 function view(name) {
+  if (name === "code") scrolledForm = scrollY;
   document.body.dataset.view = name;
-  byId("see").textContent = name === "form" ? "See the code" : "Back to the choice";
+  byId("see").textContent = name === "form" ? "See the code" : "Back";
+  scrollTo(0, name === "code" ? 0 : scrolledForm);
   if (name === "code") bringIntoView();
 }
 
