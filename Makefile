@@ -5,7 +5,7 @@ BIN := .venv/bin
 # Seconds of the random walk of `make matrix`.
 SECONDS ?= 60
 
-.PHONY: demo test histories lint format static train matrix bench golden mutants release clean
+.PHONY: demo page serve test histories lint format static train matrix bench golden mutants release clean
 
 # Enough to generate a project and to train it.
 .venv/project: pyproject.toml
@@ -24,6 +24,15 @@ demo: .venv/project
 	rm -rf build/demo
 	$(BIN)/tricks new build/demo --defaults
 	cd build/demo && ../../$(BIN)/python train.py
+
+# The page that picks techniques, in build/page: of a tag (make page TAG=v0.1.0), or a preview of the work tree.
+TAG ?=
+page: .venv/project
+	$(BIN)/python -m web build/page $(if $(TAG),--revision $(TAG))
+
+# The same, opened on this machine at http://127.0.0.1:8000.
+serve: page
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/page 8000
 
 # Two processes: the tests are many small projects, and each keeps one core busy.
 test: .venv/dev
