@@ -124,7 +124,7 @@ def step(
     losses = []
     for micro in window:
         # {% endif %}
-        # {% filter regex_replace("(?!)" if accumulation else "(?m)^    ", "") %}
+        # {% filter regex_replace("(^|\n)    ", "\\1    " if accumulation else "\\1") %}
         # {% if ddp and accumulation %}
         distributed.sync_gradients(run.replica, micro is window[-1])  # once per step, with its last micro-batch
         # {% endif %}

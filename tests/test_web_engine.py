@@ -23,7 +23,8 @@ import yaml
 from jinja2 import meta, nodes
 
 from matrix.arrays import covering_array
-from matrix.space import Space, TooManyError
+from matrix.conditions import Conditions
+from matrix.space import TooManyError
 from tests.choices import SPACE
 from tests.conftest import ROOT, commit, tree
 from tests.web import HOSTILE, javascript
@@ -54,7 +55,7 @@ def names(environment: jinja2.Environment, statement: nodes.Node) -> tuple[str, 
     return tuple(sorted(meta.find_undeclared_variables(part)))
 
 
-def parts(space: Space, statements: list[nodes.Node]) -> Iterator[tuple[nodes.Node, list[dict[str, Any]]]]:
+def parts(conditions: Conditions, statements: list[nodes.Node]) -> Iterator[tuple[nodes.Node, list[dict[str, Any]]]]:
     """Statements with all combinations of what they read; one with too many is taken apart.
 
     Rendering joins the texts of statements, and nothing that is translated changes what follows it. So where each
@@ -62,11 +63,11 @@ def parts(space: Space, statements: list[nodes.Node]) -> Iterator[tuple[nodes.No
     a filter, its body and what it does to a text.
     """
     for statement in statements:
-        read = names(space.template.environment, statement)
+        read = names(conditions.space.template.environment, statement)
         if GIVEN & set(read):
             continue
         try:
-            combinations = space.project(read)
+            combinations = [values for values, _ in conditions.cases(read)]
         except TooManyError:
             combinations = None
         if combinations is not None and len(combinations) <= MOST:
@@ -75,15 +76,15 @@ def parts(space: Space, statements: list[nodes.Node]) -> Iterator[tuple[nodes.No
             said = [nodes.Output([nodes.TemplateData(text)]) for text in ("yes", "no")]
             condition = nodes.If(statement.test, said[:1], [], said[1:], lineno=statement.lineno)
             branches = [nodes.If(branch.test, branch.body, [], [], lineno=branch.lineno) for branch in statement.elif_]
-            yield from parts(space, [condition, *branches, *statement.body, *statement.else_])
+            yield from parts(conditions, [condition, *branches, *statement.body, *statement.else_])
         elif isinstance(statement, nodes.FilterBlock):
-            yield from parts(space, statement.body)
+            yield from parts(conditions, statement.body)
         else:
             raise AssertionError(f"line {statement.lineno}: {len(combinations or [])} combinations in one statement")
 
 
 def test_every_variant_of_every_file() -> None:
-    environment = TEMPLATE.environment
+    environment, conditions = TEMPLATE.environment, Conditions(SPACE)
     jobs: list[Json] = []
     wanted: list[list[int]] = []
     texts: dict[str, int] = {}
@@ -95,7 +96,7 @@ def test_every_variant_of_every_file() -> None:
         for statement in tree.body:
             joined += whole.body([statement])
         assert merged(joined) == whole.body(tree.body)  # a file is its statements, one after the other
-        for statement, combinations in parts(SPACE, tree.body):
+        for statement, combinations in parts(conditions, tree.body):
             template = printed(environment, statement)
             jobs.append([whole.body([statement]), combinations])
             wanted.append([texts.setdefault(template.render(values), len(texts)) for values in combinations])
