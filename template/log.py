@@ -119,7 +119,6 @@ class Log:
         self.tracker.row(row)
         # {% endif %}
 
-    # {% filter regex_replace("\\(\n +self,\n +\\)", "(self)") %}
     def training(
         self,
         # {% if debug %}
@@ -143,7 +142,6 @@ class Log:
         rate = f"{row['samples_per_second']:.0f}"
         self.bar.set_postfix_str(f"loss {row['loss']:.4f}, lr {row['lr']:.2e}, {rate} samples/s", refresh=False)
 
-    # {% endfilter %}
     def settle(self) -> None:
         """Before an evaluation or a checkpoint: reads the pending steps, see read(), and writes all rows."""
         self.read()
@@ -158,7 +156,6 @@ class Log:
         """After an evaluation or a checkpoint, whose time is no part of samples_per_second."""
         self.since = time.perf_counter()
 
-    # {% filter regex_replace("\\(\n +self,\n +([^\n]+),\n +\\)", "(self, \\1)") %}
     def evaluation(
         self,
         scores: dict[str, float],
@@ -188,7 +185,6 @@ class Log:
         else:
             self.bar.write(text)
 
-    # {% endfilter %}
     def summary(self, stopped: int) -> None:
         """Draws the curves and prints what the run reached and what to do next."""
         # {% if ddp %}

@@ -86,7 +86,6 @@ from schedule import set_rates
 # {% endfilter %}
 
 
-# {% filter regex_replace("step\\(\n +(.+),\n +(.+),\n\\)", "step(\\1, \\2)") %}
 def step(
     run: Run,
     # {% if accumulation %}
@@ -123,9 +122,7 @@ def step(
     # {% if accumulation %}
     losses = []
     for micro in window:
-        # {% endif %}
-        # {% filter regex_replace("(^|\n)    ", "\\1    " if accumulation else "\\1") %}
-        # {% if ddp and accumulation %}
+        # {% if ddp %}
         distributed.sync_gradients(run.replica, micro is window[-1])  # once per step, with its last micro-batch
         # {% endif %}
         batch = to_device(micro.batch, run.device)
@@ -164,10 +161,45 @@ def step(
         # {% if not amp and not ddp %}
         (total / items).backward()
         # {% endif %}
-        # {% if accumulation %}
         losses.append(total.detach())
+    # {% else %}
+    batch = to_device(micro.batch, run.device)
+    # {% if augmentation %}
+    if run.config.augmentation.enabled and not run.config.overfit_one_batch:
+        batch = augment(batch, noise(run.config.seed, run.progress.epoch, micro.ids, run.device))
+    # {% endif %}
+    # {% if amp %}
+    with torch.autocast(run.device.type, run.dtype, enabled=run.dtype is not None):
+        # {% if ddp %}
+        total = loss(run.replica, batch)
+        # {% else %}
+        total = loss(run.model, batch)
         # {% endif %}
-    # {% endfilter %}
+    # {% endif %}
+    # {% if ddp and not amp %}
+    total = loss(run.replica, batch)
+    # {% endif %}
+    # {% if not ddp and not amp %}
+    total = loss(run.model, batch)
+    # {% endif %}
+    # {% if ddp %}
+    if not micro.weight:  # a repeated one, with which this rank takes part in the sum of gradients
+        total = 0 * total
+    # DDP averages the gradients over the ranks, which world_size makes a sum again.
+    # {% endif %}
+    # {% if ddp and amp %}
+    run.scaler.scale(total * (distributed.world_size() / items)).backward()
+    # {% endif %}
+    # {% if ddp and not amp %}
+    (total * (distributed.world_size() / items)).backward()
+    # {% endif %}
+    # {% if amp and not ddp %}
+    run.scaler.scale(total / items).backward()
+    # {% endif %}
+    # {% if not amp and not ddp %}
+    (total / items).backward()
+    # {% endif %}
+    # {% endif %}
     # {% if amp %}
     run.scaler.unscale_(run.optimizer)  # once, and before anything looks at the gradient
     # {% endif %}
@@ -197,7 +229,6 @@ def step(
     # {% endif %}
 
 
-# {% endfilter %}
 # {% if accumulation %}
 def training_windows(loader: Loader, progress: Progress, size: int) -> Iterator[list[MicroBatch]]:
     """The windows of `size` micro-batches that are left of all epochs; the next one once `progress` counts the last."""

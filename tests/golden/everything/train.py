@@ -31,7 +31,10 @@ from run import Run, build
 from schedule import set_rates
 
 
-def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, int | Tensor, Tensor]:
+def step(
+    run: Run,
+    window: list[MicroBatch],
+) -> tuple[Tensor, int | Tensor, Tensor]:
     """One optimizer step on the mean loss over all items of its samples.
 
     A window of micro-batches makes the step of one large batch, however it is cut.

@@ -74,7 +74,9 @@ class Log:
         """Adds a row of metrics.jsonl."""
         self.file.add(row)
 
-    def training(self) -> None:
+    def training(
+        self,
+    ) -> None:
         """Adds the row of a training step and moves the bar."""
         row = self.read() | learning_rates(self.run.optimizer)
         self.add(row)
@@ -93,7 +95,10 @@ class Log:
         """After an evaluation or a checkpoint, whose time is no part of samples_per_second."""
         self.since = time.perf_counter()
 
-    def evaluation(self, scores: dict[str, float]) -> None:
+    def evaluation(
+        self,
+        scores: dict[str, float],
+    ) -> None:
         """Adds the row of an evaluation and prints it; train_loss is the mean over the epoch's samples so far."""
         progress = self.progress
         row: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch}

@@ -23,7 +23,10 @@ from progress import Progress, StopSignal
 from run import Run, build
 
 
-def step(run: Run, micro: MicroBatch) -> tuple[Tensor, int | Tensor, Tensor]:
+def step(
+    run: Run,
+    micro: MicroBatch,
+) -> tuple[Tensor, int | Tensor, Tensor]:
     """One optimizer step on the mean loss over all items of its samples.
 
     Returns the sum of the losses, the number of items, and the gradient's norm before clipping.
