@@ -79,7 +79,7 @@ export function changes(list) {
       if (index && !near[index - 1] && !near[index - 2]) html += '<span class="gap">⋯</span>';
       html += row(step, before, after, step[0] === "-" ? "" : step[2] + 1);
     });
-    return `<section class="changed"><h3><button type="button" data-open="${escaped(path).replaceAll('"', "&quot;")}">${escaped(path)}</button> <span class="badge">${escaped(badge)}</span></h3><div class="lines">${html}</div></section>`;
+    return `<section class="changed"><h2><button type="button" data-open="${escaped(path).replaceAll('"', "&quot;")}">${escaped(path)}</button> <span class="badge">${escaped(badge)}</span></h2><div class="lines">${html}</div></section>`;
   }).join("");
 }
 
