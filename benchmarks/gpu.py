@@ -106,7 +106,7 @@ def measure(arguments: list[str], batch: int) -> dict[str, Any]:
         torch.cuda.reset_peak_memory_stats()
         generated(1, STEPS)
         found["peak_memory_mb"] = round(torch.cuda.max_memory_allocated() / 2**20, 1)
-        # A hidden wait for the device raises here: a step makes none (fp16 asks for its scale, and says so).
+        # A hidden wait for the device raises here: a step makes none (fp16 asks whether it overflowed, and says so).
         torch.cuda.set_sync_debug_mode("error")
         batches = loader.epoch(2)
         try:

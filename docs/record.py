@@ -3,8 +3,8 @@
 pip install pyte                     # besides what `make test` installs
 python docs/record.py
 
-It answers the questions of `tricks new`, as the last commit asks them, trains the project on the CPU, and takes
-pictures of the screen, which the SVG shows in turn.
+It answers the questions of `tricks new`, as the last commit asks them, trains the project on the CPU, adds a technique
+and takes it back, and takes pictures of the screen, which the SVG shows in turn.
 """
 
 import os
@@ -26,23 +26,35 @@ WIDTH, HEIGHT = round(COLUMNS * CELL) + 2 * LEFT, TOP + ROWS * LINE + LEFT
 STILL = 4  # the picture that stands where nothing is animated: the ticked techniques
 DRAWN, SHELL = "\x1b[?7h", "$\x1b[m "  # what ends the drawing of a question, and the prompt of the shell
 STEPS = [  # keys, two texts to wait for, and for how many seconds the picture is shown
-    ("tricks new myproj\r", "Name of the project", DRAWN, 0),
-    ("\x15Digit reader", "reader", DRAWN, 2.2),
+    ("tricks new digit-reader\r", "Name of the project", DRAWN, 1.5),
     ("\r", "What it is for", DRAWN, 0),
     ("\r", "Author", DRAWN, 0),
-    ("\r", "What do you train on", DRAWN, 1.8),
-    ("\r", "Start from which set", DRAWN, 2.2),
-    ("\r", "Which techniques", DRAWN, 4.5),
-    ("\r", "Clip", DRAWN, 0.8),
-    ("\r", "Learning-rate schedule", DRAWN, 1.4),
-    ("\r", "tracker", DRAWN, 0.8),
-    ("\r", "Extra files", DRAWN, 1),
-    ("\r", "ready", SHELL, 2.5),
-    ("cd myproj && python train.py\r", "epoch   4", "samples/s", 1),
-    ("", "epoch  13", "samples/s", 1),
-    ("", "Done", SHELL, 5),
+    ("\r", "What do you train on", DRAWN, 1.2),
+    ("\r", "Start from which set", DRAWN, 1.5),
+    ("\r", "Which techniques", DRAWN, 3.5),
+    ("\r", "Clip", DRAWN, 0.5),
+    ("\r", "Learning-rate schedule", DRAWN, 1),
+    ("\r", "tracker", DRAWN, 0.5),
+    ("\r", "Extra files", DRAWN, 0.5),
+    ("\r", "first commit", "(Y/n)", 1),
+    ("\r", "ready", SHELL, 1.5),
+    ("cd digit-reader && python train.py\r", "epoch   4", "samples/s", 0.8),
+    ("", "epoch  13", "samples/s", 0.8),
+    ("", "Done", SHELL, 3),
+    ("tricks diff add compile | grep -A 16 'b/run.py'\r", "run.py", SHELL, 3.5),
+    ("tricks add compile\r", "takes it back", SHELL, 3.5),
+    ("tricks undo\r", "is taken back", SHELL, 3),
 ]
 INK, MARKED, GROUND, BUTTONS = "#d3d7df", "#3b4252", "#1d2027", "#4c566a"
+# What pyte calls by name; all else is a number.
+COLOURS = {
+    "default": INK,
+    "green": "#a3be8c",
+    "red": "#e06c75",
+    "brown": "#ebcb8b",
+    "cyan": "#88c0d0",
+    "blue": "#81a1c1",
+}
 
 
 def record(folder: str) -> list[tuple[str, float]]:
@@ -51,6 +63,7 @@ def record(folder: str) -> list[tuple[str, float]]:
     env |= {"PATH": f"{Path(sys.executable).parent}:{env['PATH']}", "PYTHONPATH": f"{folder}/clone/generator"}
     env |= {"BASH_FUNC_tricks%%": '() { python -m tricks "$@"; }', "PS1": r"\[\e[38;5;114m\]$\[\e[m\] "}
     env |= {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", "HISTFILE": "/dev/null", "CUDA_VISIBLE_DEVICES": ""}
+    env |= {f"GIT_{who}_{what}": "you" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     screen, size = pyte.Screen(COLUMNS, 200), (200, COLUMNS)
     shell = pexpect.spawn("bash --norc --noprofile", [], 300, cwd=folder, env=env, encoding="utf-8", dimensions=size)
     shell.logfile_read = SimpleNamespace(write=pyte.Stream(screen).feed, flush=lambda: None)
@@ -81,7 +94,7 @@ def picture(screen: pyte.Screen) -> str:
         cells = [screen.buffer[y][column] for column in range(COLUMNS)]
         for style, group in groupby(cells, lambda c: (c.fg, c.bold, c.reverse, c.data != "" and c.data.isascii())):
             texts = [cell.data for cell in group]
-            colour, weight = INK if style[0] == "default" else f"#{style[0]}", "bold" if style[1] else "normal"
+            colour, weight = COLOURS.get(style[0]) or f"#{style[0]}", "bold" if style[1] else "normal"
             width, text = len(texts) * CELL, escape("".join(texts), quote=False)
             if style[2]:
                 shapes.append(f'<rect x="{x:.1f}" y="{top}" width="{width:.1f}" height="{LINE}" fill="{MARKED}"/>')
@@ -101,7 +114,7 @@ def animation(pictures: list[tuple[str, float]]) -> str:
         rules.append(f"@keyframes k{number} {{ {frames} }} #p{number} {{ animation-name: k{number} }}\n")
         groups.append(f'<g id="p{number}" visibility="{"visible" if number == STILL else "hidden"}">\n{shapes}\n</g>\n')
     return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}">
-<title>The questions of tricks new, and a first training run</title><style>
+<title>The questions, a first training run, and a technique added and taken back</title><style>
 text {{ font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace; font-size: 14px }}
 @media (prefers-reduced-motion: no-preference) {{ g {{ animation: {total:.1f}s step-end infinite }} }}
 {"".join(rules)}</style>

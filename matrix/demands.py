@@ -15,17 +15,23 @@ FILE = "copier.yml"
 TECHNIQUES = "techniques"
 
 
+def without_choice(conditions: Conditions, sources: list[Source]) -> list[Fault]:
+    """Lines that no choice has. One that a filter changes in some choices is two pieces."""
+    lines: dict[str, Diagram] = {}
+    for source in sources:
+        for piece in source.pieces:
+            if not piece.blank:
+                where = f"{piece.file}:{piece.line}"
+                lines[where] = lines.get(where, ~conditions.true) | (piece.condition & source.present)
+    return [Fault(where, "no choice has this line") for where, when in lines.items() if not conditions.possible(when)]
+
+
 def check_choices(conditions: Conditions, sources: list[Source]) -> list[Fault]:
     """The choices that lack something, and the pieces of files that no choice has."""
     found = [Fault(FILE, what) for what in (*without_entry(conditions), *without_test(conditions, sources))]
     if not conditions.space.only:
         found += [Fault(FILE, what) for what in (*outside_everything(conditions), *without_effect(conditions, sources))]
-        found += [
-            Fault(f"{piece.file}:{piece.line}", "no choice has this line")
-            for source in sources
-            for piece in source.pieces
-            if not piece.blank and not conditions.possible(piece.condition & source.present)
-        ]
+        found += without_choice(conditions, sources)
     return found
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from difflib import SequenceMatcher
+from functools import cached_property, partial
 from pathlib import Path
 
 import jinja2
@@ -85,6 +86,19 @@ def unmarked(marked: str, condition: Diagram, values: Values) -> Text:
     return Text("\n".join(lines), places, condition, values)
 
 
+def beneath_marks(environment: jinja2.Environment, marked: str, name: str, *arguments: object) -> str:
+    """The text as a filter changes it without its marks, and the marks again at the lines that are still there."""
+    before = marked.split("\n")
+    plain = [MARK.sub("", line) for line in before]
+    after = environment.call_filter(name, "\n".join(plain), arguments).split("\n")
+    ways = SequenceMatcher(None, [line.strip() for line in plain], [line.strip() for line in after], autojunk=False)
+    for _, first, last, start, end in ways.get_opcodes():
+        for offset in range(end - start):
+            if first + offset < last and (match := MARK.match(before[first + offset])):
+                after[start + offset] = match[0] + after[start + offset]
+    return "\n".join(after)
+
+
 def sources(conditions: Conditions) -> list[Source]:
     """Every file of the template; the answers file, which records every answer, is left out."""
     template = conditions.space.template
@@ -137,7 +151,7 @@ class Reader:
                     other = self.body(node.else_, name, when & ~test, flat)
                     found.append(nodes.If(node.test, inside, [], other))
                 case nodes.FilterBlock() if not name.endswith(".md"):
-                    found.append(nodes.FilterBlock(self.body(node.body, name, when, flat), node.filter))
+                    found.append(self.filtered(node, name, when, flat))
                 case nodes.Include(template=nodes.Const(value=included)):
                     found += self.read(included, when, flat)
                 case _:
@@ -145,6 +159,24 @@ class Reader:
                         f"{name}:{node.lineno}: {type(node).__name__} is not taken apart: use if, filter and include."
                     )
         return found
+
+    def filtered(self, node: nodes.FilterBlock, name: str, when: Diagram, flat: list[nodes.Node]) -> nodes.Node:
+        """A block of lines that a filter changes; where its argument has a condition, one block for each case."""
+        self.environment.filters["beneath_marks"] = partial(beneath_marks, self.environment)
+
+        def block(arguments: list[nodes.Expr], when: Diagram) -> nodes.FilterBlock:
+            arguments = [nodes.Const(node.filter.name), *arguments]
+            plain = nodes.Filter(None, "beneath_marks", arguments, [], None, None)
+            return nodes.FilterBlock(self.body(node.body, name, when, flat), plain)
+
+        test = next((argument.test for argument in node.filter.args if isinstance(argument, nodes.CondExpr)), None)
+        if test is None:
+            return block(node.filter.args, when)
+        blocks = []
+        for case, truth in (("expr1", self.conditions.truth(test)), ("expr2", ~self.conditions.truth(test))):
+            chosen = [getattr(each, case) if isinstance(each, nodes.CondExpr) else each for each in node.filter.args]
+            blocks.append(block(chosen, when & truth))
+        return nodes.If(test, blocks[:1], [], blocks[1:])
 
     def output(self, node: nodes.Output, name: str, condition: Diagram) -> nodes.Output:
         number = len(self.pieces)

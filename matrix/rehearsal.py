@@ -74,7 +74,7 @@ def train(model: Any, batch: Any, module: Any) -> None:
     for dtype in (None, torch.bfloat16, torch.float16):
         with torch.autocast("cpu", dtype, enabled=dtype is not None):
             total = module.loss(model, batch)
-        total.backward(gradient=scaler.scale(total.new_ones(())))
+        scaler.scale(total / 2).backward()
         torch.nn.utils.get_total_norm([parameter.grad for parameter in model.parameters()])
         scaler.step(optimizer)
         scaler.update()

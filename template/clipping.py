@@ -1,4 +1,4 @@
-"""Gradient clipping by {{ clip }}: an outlier moves the parameters no further than a usual step."""
+"""Gradient clipping by {{ clip }}: the gradient of an outlier counts no more than the limit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,8 +32,8 @@ def clip(parameters: Sequence[nn.Parameter], config: ClippingConfig) -> Tensor:
     Call it once per optimizer step, on the whole and unscaled gradient.
     """
     norm = nn.utils.get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None])
+    # An element that is not finite stays so, or becomes NaN: fp16 skips that step, and else it ends the run.
     # {% if clip == "norm" %}
-    # An infinite norm would make every element NaN (inf * 0). That step is skipped (fp16) or ends the run.
     if config.max_norm:
         nn.utils.clip_grads_with_norm_(parameters, config.max_norm, norm)
     # {% else %}

@@ -7,6 +7,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+# {% if ddp %}
+
+from distributed import rank
+# {% endif %}
 
 
 @dataclass(frozen=True)
@@ -28,13 +32,10 @@ class Hooks:
         # {% if amp %}
         fp16: bool = False,
         # {% endif %}
-        # {% if ddp %}
-        rank: int = 0,
-        # {% endif %}
     ) -> None:
         self.model, self.config = model, config
         # {% if ddp %}
-        self.told = rank > 0
+        self.told = rank() > 0
         # {% else %}
         self.told = False
         # {% endif %}

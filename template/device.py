@@ -9,10 +9,28 @@ from torch import Tensor
 CPU = torch.device("cpu")
 
 
-def find_device() -> torch.device:
-    """The accelerator of this machine (cuda, rocm, xpu, mps, npu, ...), or the CPU."""
+def find_device(name: str = "auto") -> torch.device:
+    """The device of that name; for auto the accelerator of this machine (cuda, xpu, mps, npu, ...), or the CPU.
+
+    One with a number becomes the current one of its kind. Raises SystemExit where this machine has no such device.
+    """
     # check_available: a CUDA build of torch otherwise answers "cuda" on a machine without a GPU.
-    return torch.accelerator.current_accelerator(check_available=True) or CPU
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    if name == "auto":
+        return accelerator or CPU
+    if name == "cpu":
+        return CPU
+    kind, colon, index = name.partition(":")
+    if accelerator is None or kind != accelerator.type:
+        here = "" if accelerator is None else f", {accelerator.type}"
+        raise SystemExit(f"--device {name}: PyTorch finds no such device on this machine; give auto{here} or cpu.")
+    if not colon:
+        return accelerator
+    count = torch.accelerator.device_count()
+    if not index.isdecimal() or int(index) >= count:
+        raise SystemExit(f"--device {name}: the devices of this machine are {kind}:0 to {kind}:{count - 1}.")
+    torch.accelerator.set_device_index(int(index))
+    return torch.device(kind, int(index))
 
 
 def tree_map(function: Callable[[Tensor], Any], batch: Any) -> Any:
@@ -40,7 +58,7 @@ def to_device(batch: Any, device: torch.device) -> Any:
     """The batch on the device; free where it is there already."""
     if device == CPU:
         return batch
-    # non_blocking overlaps the copy with the computation, and only from pinned memory (see loader.py).
+    # Only from pinned memory (see loader.py): the program goes on, and the device copies before it computes.
     return tree_map(lambda tensor: tensor.to(device, non_blocking=tensor.is_pinned()), batch)
 
 

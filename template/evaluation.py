@@ -7,13 +7,13 @@ from torch import Tensor
 from device import numbers, to_device
 
 # {% if ddp %}
-from distributed import add_up, broadcast_buffers
+from distributed import broadcast_buffers, max_over_ranks, sums_over_ranks
 
 # {% endif %}
 from loader import Loader
 from model import metrics
+from progress import StopSignal
 from run import Run
-from stopping import StopSignal
 
 # {% endfilter %}
 
@@ -44,8 +44,11 @@ def evaluate(run: Run, loader: Loader, stop: StopSignal) -> dict[str, float]:
     # In Python's float64, so that a mean hardly depends on the batch size.
     totals = {name: (sum(numbers(sums[name])), sum(numbers(counts[name]))) for name in sums}
     # {% if ddp %}
-    stopped, totals = add_up(bool(stop.number), totals)
-    return {} if stopped else {name: score / items for name, (score, items) in totals.items()}
+    if max_over_ranks(stop.number):
+        return {}
+    totals = sums_over_ranks(totals)
     # {% else %}
-    return {} if stop.number else {name: score / items for name, (score, items) in totals.items()}
+    if stop.number:
+        return {}
     # {% endif %}
+    return {name: score / items for name, (score, items) in totals.items()}

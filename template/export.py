@@ -46,14 +46,14 @@ TRACED = 11  # batch size while exporting: hardly any layer's width, so that a s
 BATCHES = (1, 5, 7)
 TOLERANCE = 1e-4  # largest difference allowed, relative to the largest output or to 1
 Example = tuple[Tensor, ...]  # the inputs of the model's forward, samples along the first dimension
-Run = Callable[..., Any]  # what was read back from a file: called like the model
+Exported = Callable[..., Any]  # what was read back from a file: called like the model
 
 
 @dataclass
-class Row:
+class Export:
     format: str
     path: Path
-    write: Callable[[nn.Module, Example, str, Path], Run]  # writes the file and reads it back
+    write: Callable[[nn.Module, Example, str, Path], Exported]  # writes the file and reads it back
     # {% if export_packages %}
     needs: tuple[str, ...] = ()  # packages
     # {% endif %}
@@ -72,14 +72,14 @@ def to_program(model: nn.Module, example: Example) -> torch.export.ExportedProgr
 
 # {% endif %}
 # {% if torch_export %}
-def to_torch_export(model: nn.Module, example: Example, info: str, path: Path) -> Run:
+def to_torch_export(model: nn.Module, example: Example, info: str, path: Path) -> Exported:
     torch.export.save(to_program(model, example), path, extra_files={"info.json": info})
     return torch.export.load(path).module()
 
 
 # {% endif %}
 # {% if onnx %}
-def to_onnx(model: nn.Module, example: Example, info: str, path: Path) -> Run:
+def to_onnx(model: nn.Module, example: Example, info: str, path: Path) -> Exported:
     """One file, unless the weights come near protobuf's limit of 2 GB: then path.data lies beside it."""
     import onnxruntime
 
@@ -99,7 +99,7 @@ def to_onnx(model: nn.Module, example: Example, info: str, path: Path) -> Run:
 
 # {% endif %}
 # {% if torchscript %}
-def to_torchscript(model: nn.Module, example: Example, info: str, path: Path) -> Run:
+def to_torchscript(model: nn.Module, example: Example, info: str, path: Path) -> Exported:
     print("TorchScript is deprecated in PyTorch: prefer torch.export wherever the program that loads it can.")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"`torch\.jit\.")
@@ -110,7 +110,7 @@ def to_torchscript(model: nn.Module, example: Example, info: str, path: Path) ->
 
 # {% endif %}
 # {% if aotinductor %}
-def to_aotinductor(model: nn.Module, example: Example, info: str, path: Path) -> Run:
+def to_aotinductor(model: nn.Module, example: Example, info: str, path: Path) -> Exported:
     """Machine code for this kind of CPU. The C++ compiler takes some 40 s even for a tiny model."""
     program, options = to_program(model, example), {"aot_inductor.metadata": {"info": info}}
     torch._inductor.aoti_compile_and_package(program, package_path=str(path), inductor_configs=options)
@@ -119,7 +119,7 @@ def to_aotinductor(model: nn.Module, example: Example, info: str, path: Path) ->
 
 # {% endif %}
 # {% if safetensors %}
-def to_safetensors(model: nn.Module, example: Example, info: str, path: Path) -> Run:
+def to_safetensors(model: nn.Module, example: Example, info: str, path: Path) -> Exported:
     """The weights alone; of tied weights one copy, which safetensors.torch.load_model puts in each place."""
     from safetensors.torch import load_model, save_model
 
@@ -130,14 +130,14 @@ def to_safetensors(model: nn.Module, example: Example, info: str, path: Path) ->
 
 
 # {% endif %}
-def rows(example: Example, n: int) -> Example:
+def samples(example: Example, n: int) -> Example:
     """The first n samples of the example, from the start again where it has fewer."""
     return tuple(x[torch.arange(n) % len(x)] for x in example)
 
 
-def call(run: Run, inputs: Example) -> list[Tensor]:
+def call(exported: Exported, inputs: Example) -> list[Tensor]:
     """The outputs, in float64 to be compared."""
-    output = run(*inputs)
+    output = exported(*inputs)
     found = list(output) if isinstance(output, tuple | list) else [output]
     if kinds := [type(x).__name__ for x in found if not isinstance(x, Tensor)]:
         raise TypeError(f"forward must return a tensor or a tuple of tensors, and here is a {kinds[0]}")
@@ -145,11 +145,11 @@ def call(run: Run, inputs: Example) -> list[Tensor]:
 
 
 @torch.no_grad()
-def check(run: Run, model: nn.Module, example: Example) -> float:
+def check(exported: Exported, model: nn.Module, example: Example) -> float:
     """Largest absolute difference from the model over BATCHES; an error where it is too large or two runs differ."""
     gaps = [0.0]
     for n in BATCHES:
-        expected, found, again = (call(f, rows(example, n)) for f in (model, run, run))
+        expected, found, again = (call(f, samples(example, n)) for f in (model, exported, exported))
         torch.testing.assert_close(again, found, rtol=0, atol=0, equal_nan=True, msg=f"two runs at batch {n} differ")
         gaps += [(x - y).abs().nan_to_num(0).max().item() for x, y in zip(found, expected, strict=True)]
         bound = TOLERANCE * max(1.0, *(x.nan_to_num(0, 0, 0).abs().max().item() for x in expected))
@@ -159,9 +159,9 @@ def check(run: Run, model: nn.Module, example: Example) -> float:
 
 
 @torch.no_grad()
-def latency(run: Run, inputs: Example) -> float:
+def latency(exported: Exported, inputs: Example) -> float:
     """Milliseconds of a call: the median of 11, after three to warm up."""
-    return 1000 * sorted(timeit.repeat(lambda: run(*inputs), number=1, repeat=14)[3:])[5]
+    return 1000 * sorted(timeit.repeat(lambda: exported(*inputs), number=1, repeat=14)[3:])[5]
 
 
 def explain(error: Exception) -> str:
@@ -176,52 +176,52 @@ def explain(error: Exception) -> str:
     return lines[0].rstrip(".")
 
 
-def export_one(row: Row, model: nn.Module, info: str, example: Example) -> None:
+def export_one(export: Export, model: nn.Module, info: str, example: Example) -> None:
     """Write, read back, check and time one format, in a hidden folder that the files leave at the end."""
-    folder = row.path.parent
+    folder = export.path.parent
     folder.mkdir(parents=True, exist_ok=True)
     check(model, model, example)  # what the model itself cannot do is no fault of the format
     with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as scratch:
         with contextlib.redirect_stderr(io.StringIO()):  # PyTorch prints the graph where it fails
-            run = row.write(model, rows(example, TRACED), info, Path(scratch, row.path.name))
-        row.difference = check(run, model, example)
-        row.latencies = latency(run, rows(example, 1)), latency(run, rows(example, 64))
+            exported = export.write(model, samples(example, TRACED), info, Path(scratch, export.path.name))
+        export.difference = check(exported, model, example)
+        export.latencies = latency(exported, samples(example, 1)), latency(exported, samples(example, 64))
         for path in Path(scratch).iterdir():
-            row.size += path.stat().st_size
+            export.size += path.stat().st_size
             path.chmod(folder.stat().st_mode & 0o666)  # some writers make their file private
             path.replace(folder / path.name)
 
 
-def export_all(model: nn.Module, info: dict[str, Any], example: Example, folder: Path) -> list[Row]:
+def export_all(model: nn.Module, info: dict[str, Any], example: Example, folder: Path) -> list[Export]:
     """Export to every format. The model, its mode and the random state stay as they are."""
     table = [
         # {% if torch_export %}
-        Row("torch_export", folder / "model.pt2", to_torch_export),
+        Export("torch_export", folder / "model.pt2", to_torch_export),
         # {% endif %}
         # {% if onnx %}
-        Row("onnx", folder / "model.onnx", to_onnx, ("onnx", "onnxscript", "onnxruntime")),
+        Export("onnx", folder / "model.onnx", to_onnx, ("onnx", "onnxscript", "onnxruntime")),
         # {% endif %}
         # {% if torchscript %}
-        Row("torchscript", folder / "model.torchscript.pt", to_torchscript),
+        Export("torchscript", folder / "model.torchscript.pt", to_torchscript),
         # {% endif %}
         # {% if aotinductor %}
-        Row("aotinductor", folder / "model_aoti.pt2", to_aotinductor),
+        Export("aotinductor", folder / "model_aoti.pt2", to_aotinductor),
         # {% endif %}
         # {% if safetensors %}
-        Row("safetensors", folder / "model.safetensors", to_safetensors, ("safetensors",)),
+        Export("safetensors", folder / "model.safetensors", to_safetensors, ("safetensors",)),
         # {% endif %}
     ]
     # {% if export_packages %}
-    if missing := [name for row in table for name in row.needs if find_spec(name) is None]:
+    if missing := [name for export in table for name in export.needs if find_spec(name) is None]:
         raise SystemExit(f'Export needs {", ".join(missing)}: pip install -e ".[export]"')
     # {% endif %}
     model = copy.deepcopy(model).cpu().eval()
-    for row in table:
+    for export in table:
         try:
             with torch.random.fork_rng(devices=[]):
-                export_one(row, model, json.dumps(info), example)
+                export_one(export, model, json.dumps(info), example)
         except Exception as error:  # whatever stops one format must not stop the others
-            row.problem = explain(error)
+            export.problem = explain(error)
     return table
 
 
@@ -232,11 +232,12 @@ def main(run: Path, /, checkpoint: Literal["best", "last"] = "best", out: Path |
     table = export_all(model, content["info"], content["example"], out or run / "exports")
     line = "{:<13} {:<20} {:>12} {:>11} {:>12} {:>13}".format
     print(line("format", "file", "size (kB)", "difference", "batch 1 (ms)", "batch 64 (ms)"))
-    for row in table:
-        numbers = f"{row.size / 1e3:,.0f} {row.difference:.1e} {row.latencies[0]:.3f} {row.latencies[1]:.3f}"
-        print(line(row.format, row.path.name, *("----" if row.problem else numbers.split())))
+    for export in table:
+        one, many = export.latencies
+        numbers = f"{export.size / 1e3:,.0f} {export.difference:.1e} {one:.3f} {many:.3f}"
+        print(line(export.format, export.path.name, *("----" if export.problem else numbers.split())))
     print(f"In {table[0].path.parent}; checked on batches of {BATCHES}; times are medians.")
-    if problems := [f"{row.format} was not exported: {row.problem}." for row in table if row.problem]:
+    if problems := [f"{export.format} was not exported: {export.problem}." for export in table if export.problem]:
         raise SystemExit("\n".join(problems))
 
 

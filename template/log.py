@@ -1,11 +1,11 @@
-"""The log of a run: its rows, a progress bar, a line per evaluation."""
+"""The log of a run: the rows of metrics.jsonl, a progress bar, a line per evaluation."""
 
+import json
 import math
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,14 @@ from torch import Tensor
 from tqdm import tqdm
 
 # {% filter regex_replace("\n+", "\n") %}
-from checkpoint import Progress
 from device import numbers, peak_memory
 
 # {% if ddp %}
-from distributed import all_reduce, rank, world_size
+from distributed import rank, sum_over_ranks, world_size
 
 # {% endif %}
-from rows import Rows
+from loader import MicroBatch
+from run import Run, learning_rates
 
 # {% if tensorboard %}
 from tracker import Tracker
@@ -32,47 +32,43 @@ from tracker import Tracker
 
 
 class Log:
-    """Keeps the numbers of each step on the device and reads them in one go when a row is due: no wait per step."""
+    """Keeps the numbers of each step on the device and reads them together when a row is due: no wait per step."""
 
-    def __init__(
-        self,
-        run_dir: Path,
-        progress: Progress,
-        every: int,
-        device: torch.device,
+    def __init__(self, run_dir: Path, run: Run) -> None:
+        self.run_dir, self.run, self.progress = run_dir, run, run.progress
         # {% if amp %}
-        skips_overflows: bool,
-        # {% endif %}
-    ) -> None:
-        self.run_dir, self.progress, self.every, self.device = run_dir, progress, every, device
-        # {% if amp %}
-        self.skips_overflows, self.overflows = skips_overflows, 0
+        self.overflows = 0
         # {% endif %}
         self.pending: list[tuple[int, list[Tensor], Tensor, int | Tensor, Tensor]] = []
         self.last: dict[str, Any] = {}
-        self.first_step = progress.step
+        self.first_step = run.progress.step
         self.since = self.began = time.perf_counter()
         # {% if ddp %}
         self.writes = rank() == 0
         if not self.writes:
             return
         # {% endif %}
-        self.rows = Rows(run_dir / "metrics.jsonl", progress.step)
+        self.file = MetricsFile(run_dir / "metrics.jsonl", run.progress.step)
         self.bar = tqdm(
-            total=progress.total_steps, initial=progress.step, unit="step", disable=not sys.stderr.isatty(), leave=False
+            total=run.progress.total_steps,
+            initial=run.progress.step,
+            unit="step",
+            disable=not sys.stderr.isatty(),
+            leave=False,
         )
         # {% if tensorboard %}
-        self.tracker = Tracker(run_dir, progress.step)
+        self.tracker = Tracker(run_dir, run.progress.step)
         # {% endif %}
 
-    def step(self, ids: list[Tensor], loss_sum: Tensor, items: int | Tensor, norm: Tensor) -> None:
+    def step(self, window: list[MicroBatch], loss_sum: Tensor, items: int | Tensor, norm: Tensor) -> None:
         """Notes an optimizer step; reads nothing from the device."""
-        self.pending.append((self.progress.step, ids, loss_sum, items, norm))
+        self.pending.append((self.progress.step, [micro.ids for micro in window], loss_sum, items, norm))
 
     def due(self) -> bool:
-        return self.progress.step % self.every == 0
+        """Whether this step has a row."""
+        return self.progress.step % self.run.config.log_every == 0
 
-    def flush(self) -> dict[str, Any]:
+    def read(self) -> dict[str, Any]:
         """Reads the pending steps, adds them to the epoch's sums, and returns the last one as a row.
 
         Raises SystemExit at the first loss or gradient that is not finite, with its step and samples.
@@ -82,7 +78,7 @@ class Log:
         steps, ids, losses, items, norms = zip(*self.pending, strict=True)
         self.pending.clear()
         # {% if ddp %}
-        losses = all_reduce(torch.stack(losses))
+        losses = sum_over_ranks(torch.stack(losses))
         # {% else %}
         losses = torch.stack(losses)
         # {% endif %}
@@ -92,7 +88,7 @@ class Log:
             # {% if amp %}
             # fp16 finds its scale by overflowing; forty halvings in a row find none.
             self.overflows = 0 if finite else self.overflows + 1
-            if self.overflows > (40 if self.skips_overflows else 0):
+            if self.overflows > (40 if self.run.scaler.is_enabled() else 0):
                 stop_at(step, parts, loss_sum)
             # {% else %}
             if not finite:
@@ -108,7 +104,7 @@ class Log:
         began, self.since = self.since, time.perf_counter()
         row = {"step": step, "epoch": self.progress.epoch, "loss": loss_sum / count}
         row |= {"grad_norm": norm, "samples_per_second": round(samples / (self.since - began), 1)}
-        if (memory := peak_memory(self.device)) is not None:
+        if (memory := peak_memory(self.run.device)) is not None:
             row["peak_memory_mb"] = round(memory / 2**20, 1)
         return row
 
@@ -118,13 +114,24 @@ class Log:
         if not self.writes:
             return
         # {% endif %}
-        self.rows.add(row)
+        self.file.add(row)
         # {% if tensorboard %}
         self.tracker.row(row)
         # {% endif %}
 
-    def training(self, row: dict[str, Any]) -> None:
+    # {% filter regex_replace("\\(\n +self,\n +\\)", "(self)") %}
+    def training(
+        self,
+        # {% if debug %}
+        layers: dict[str, float],
+        # {% endif %}
+    ) -> None:
         """Adds the row of a training step and moves the bar."""
+        # {% if debug %}
+        row = self.read() | learning_rates(self.run.optimizer) | layers
+        # {% else %}
+        row = self.read() | learning_rates(self.run.optimizer)
+        # {% endif %}
         self.add(row)
         # {% if ddp %}
         if not self.writes:
@@ -136,19 +143,22 @@ class Log:
         rate = f"{row['samples_per_second']:.0f}"
         self.bar.set_postfix_str(f"loss {row['loss']:.4f}, lr {row['lr']:.2e}, {rate} samples/s", refresh=False)
 
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Around an evaluation or a checkpoint, whose time is no part of samples_per_second."""
-        self.flush()
+    # {% endfilter %}
+    def settle(self) -> None:
+        """Before an evaluation or a checkpoint: reads the pending steps, see read(), and writes all rows."""
+        self.read()
         # {% if ddp %}
         if self.writes:
-            self.rows.write()
+            self.file.write()
         # {% else %}
-        self.rows.write()
+        self.file.write()
         # {% endif %}
-        yield
+
+    def restart_clock(self) -> None:
+        """After an evaluation or a checkpoint, whose time is no part of samples_per_second."""
         self.since = time.perf_counter()
 
+    # {% filter regex_replace("\\(\n +self,\n +([^\n]+),\n +\\)", "(self, \\1)") %}
     def evaluation(
         self,
         scores: dict[str, float],
@@ -178,6 +188,7 @@ class Log:
         else:
             self.bar.write(text)
 
+    # {% endfilter %}
     def summary(self, stopped: int) -> None:
         """Draws the curves and prints what the run reached and what to do next."""
         # {% if ddp %}
@@ -215,7 +226,7 @@ class Log:
             return
         # {% endif %}
         self.bar.close()
-        self.rows.close()
+        self.file.close()
         # {% if tensorboard %}
         self.tracker.close()
         # {% endif %}
@@ -234,3 +245,60 @@ def stop_at(step: int, parts: list[Tensor], loss_sum: float) -> None:
 def draw(run_dir: Path) -> None:
     """curves.png, by a process of its own: matplotlib takes 60 MB, and half a second to import."""
     subprocess.run([sys.executable, Path(__file__).with_name("curves.py"), run_dir], check=False)
+
+
+class MetricsFile:
+    """metrics.jsonl, strict JSON. Keeps the rows of `step` and before; raises SystemExit when it cannot be written."""
+
+    def __init__(self, path: Path, step: int) -> None:
+        keep(path, step)
+        self.file = path.open("a")
+        self.waiting: list[dict[str, Any]] = []
+        self.written = time.perf_counter()
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Adds a row; it is in the file a second later, or with the next row after that."""
+        self.waiting.append(row)
+        # To write costs more than all else that is done for a row.
+        if time.perf_counter() - self.written > 1:
+            self.write()
+
+    def write(self) -> None:
+        """Writes what waits. Call it before a checkpoint, since a resumed run adds only the rows after it."""
+        rows, self.waiting, self.written = self.waiting, [], time.perf_counter()
+        if not rows:
+            return
+        try:
+            self.file.writelines(map(line, rows))
+            self.file.flush()
+        except OSError as error:
+            raise SystemExit(f"Cannot write {self.file.name}: {error.strerror}. The checkpoints are whole.") from None
+
+    def close(self) -> None:
+        # Rows wait where an error ends the run, and it is that error that has to be told.
+        with suppress(OSError):
+            self.file.writelines(map(line, self.waiting))
+            self.file.close()
+
+
+def line(row: dict[str, Any]) -> str:
+    """The row as strict JSON: a number that is not finite becomes null, which every reader takes."""
+    finite = {name: None for name, value in row.items() if isinstance(value, float) and not math.isfinite(value)}
+    return json.dumps(row | finite, allow_nan=False) + "\n"
+
+
+def keep(path: Path, step: int) -> None:
+    """Drops the rows after `step`, and a half-written last one: the run is about to write them again."""
+    if not path.exists():
+        return
+    kept = []
+    for text in path.read_text().splitlines():
+        try:
+            row = json.loads(text)
+        except ValueError:
+            continue
+        if row["step"] <= step:
+            kept.append(text + "\n")
+    unfinished = path.with_name(".metrics.unfinished")
+    unfinished.write_text("".join(kept))
+    unfinished.replace(path)

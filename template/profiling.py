@@ -11,6 +11,10 @@ from pathlib import Path
 
 import torch
 from torch.profiler import ProfilerActivity, profile, schedule
+# {% if ddp %}
+
+from distributed import rank
+# {% endif %}
 
 
 @dataclass(frozen=True)
@@ -33,21 +37,13 @@ class ProfilerConfig:
 class Profiler:
     """Records once, early. Call step() after each optimizer step, and stop() at the end in any case."""
 
-    def __init__(
-        self,
-        config: ProfilerConfig,
-        run_dir: Path,
-        device: torch.device,
-        # {% if ddp %}
-        rank: int = 0,
-        # {% endif %}
-    ) -> None:
+    def __init__(self, config: ProfilerConfig, run_dir: Path, device: torch.device) -> None:
         self.config, self.folder, self.device = config, run_dir / "profile", device
         self.steps = 0
         self.profile: profile | None = None
         # {% if ddp %}
         # One rank is enough: its trace shows the communication as well.
-        if config.active == 0 or rank > 0:
+        if config.active == 0 or rank() > 0:
             return
         # {% else %}
         if config.active == 0:

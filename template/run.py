@@ -1,6 +1,7 @@
 """A run: what it was told, what it changes, and where it stands."""
 
 import random
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,6 @@ import distributed
 from amp import build_scaler, precision
 
 # {% endif %}
-from checkpoint import Progress
-
 # {% if compile %}
 from compiling import compile_model
 
@@ -29,6 +28,7 @@ from groups import parameter_groups
 
 # {% endif %}
 from model import build_model
+from progress import Progress
 
 # {% if plateau %}
 from schedule import build_schedule
@@ -58,6 +58,10 @@ class Run:
     # {% endif %}
     progress: Progress
 
+    def parameters(self) -> list[nn.Parameter]:
+        """What the optimizer changes."""
+        return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+
     def parts(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
         return {
@@ -73,7 +77,9 @@ class Run:
 
 
 def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_epoch: int) -> Run:
-    """A run before its first step."""
+    """A run before its first step. Raises SystemExit where there is nothing to train on."""
+    if not steps_per_epoch:
+        raise SystemExit("There is nothing to train on: the training source of data.py has no samples.")
     seed_generators(config.seed)
     model = build_model(info).to(device)
     # {% if ddp %}
@@ -89,10 +95,10 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     # {% else %}
     parameters = [pair for pair in model.named_parameters() if pair[1].requires_grad]
     # {% endif %}
-    # One kernel for all parameters instead of a dozen for each.
-    fused = device.type in ("cpu", "cuda", "mps", "xpu")
+    # One call for all parameters instead of a dozen for each.
+    # Elsewhere None: PyTorch then takes what handles many parameters by one kernel, which False would forbid.
+    fused = device.type in ("cpu", "cuda", "mps", "xpu") or None
     optimizer = torch.optim.AdamW(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
-    total_steps = config.max_steps or config.epochs * steps_per_epoch
     # {% if amp %}
     dtype = precision(config.amp, device)
     # {% endif %}
@@ -111,7 +117,9 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
         # {% if plateau %}
         schedule=build_schedule(optimizer, config.schedule),
         # {% endif %}
-        progress=Progress(total_steps=total_steps),
+        progress=Progress(
+            steps_per_epoch=steps_per_epoch, total_steps=config.max_steps or config.epochs * steps_per_epoch
+        ),
     )
 
 
@@ -119,6 +127,30 @@ def seed_generators(seed: int) -> None:
     """The generators that a model or its owner's code may use; the order of the samples has one of its own."""
     torch.manual_seed(seed)
     random.seed(seed)
+    if numpy := sys.modules.get("numpy"):  # torch imports it wherever it is installed
+        numpy.random.seed(seed)
+
+
+def random_state(device: torch.device) -> dict[str, Any]:
+    """The states of these generators, in types that a checkpoint may hold."""
+    state = {"torch": torch.get_rng_state(), "python": random.getstate(), "device_type": device.type}
+    if device.type != "cpu":
+        state["device"] = torch.get_device_module(device).get_rng_state()
+    if numpy := sys.modules.get("numpy"):
+        name, words, *rest = numpy.random.get_state()
+        state["numpy"] = (name, torch.tensor(words.astype("int64")), *rest)
+    return state
+
+
+def set_random_state(state: dict[str, Any], device: torch.device) -> None:
+    """Sets them; the device's only from one of its kind, since the others' states mean nothing to it."""
+    torch.set_rng_state(state["torch"])
+    random.setstate(state["python"])
+    if device.type != "cpu" and "device" in state and state.get("device_type", device.type) == device.type:
+        torch.get_device_module(device).set_rng_state(state["device"])
+    if "numpy" in state and (numpy := sys.modules.get("numpy")):
+        name, words, *rest = state["numpy"]
+        numpy.random.set_state((name, words.numpy(), *rest))
 
 
 def learning_rates(optimizer: torch.optim.Optimizer) -> dict[str, float]:

@@ -7,7 +7,9 @@ torchrun --nproc-per-node gpu train.py
 # {% endif %}
 """
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,7 +27,7 @@ from augmentation import noise
 from cache import cached, hits
 
 # {% endif %}
-from checkpoint import plain, save
+from checkpoint import plain, resume, save
 
 # {% if clipping %}
 from clipping import clip
@@ -45,7 +47,7 @@ from debug import Hooks
 
 # {% endif %}
 # {% if ddp %}
-from device import find_device, to_device
+from device import to_device
 
 # {% else %}
 from device import at_least_one, find_device, to_device
@@ -73,144 +75,151 @@ from model import count, loss
 from profiling import Profiler
 
 # {% endif %}
-from resume import resume
-from run import Run, build, learning_rates
+from progress import Progress, StopSignal
+from run import Run, build
 
 # {% if stepwise %}
 from schedule import set_rates
 
+
 # {% endif %}
-from stopping import StopSignal
-
-
 # {% endfilter %}
 
 
-def backward(run: Run, micro: MicroBatch, seed: Tensor) -> Tensor:
-    """Adds the gradient of `seed` times the sum of a micro-batch's losses; returns that sum."""
-    batch = to_device(micro.batch, run.device)
-    # {% if augmentation %}
-    if run.config.augmentation.enabled and not run.config.overfit_one_batch:
-        batch = augment(batch, noise(run.config.seed, run.progress.epoch, micro.ids, run.device))
+# {% filter regex_replace("step\\(\n +(.+),\n +(.+),\n\\)", "step(\\1, \\2)") %}
+def step(
+    run: Run,
+    # {% if accumulation %}
+    window: list[MicroBatch],
+    # {% else %}
+    micro: MicroBatch,
+    # {% endif %}
+) -> tuple[Tensor, int | Tensor, Tensor]:
+    """One optimizer step on the mean loss over all items of its samples.
+
+    # {% if accumulation %}
+    A window of micro-batches makes the step of one large batch, however it is cut.
+
     # {% endif %}
     # {% if ddp %}
-    model = run.replica
+    Returns the sum of this rank's losses, the number of items on all ranks, and the gradient's norm before clipping.
     # {% else %}
-    model = run.model
+    Returns the sum of the losses, the number of items, and the gradient's norm before clipping.
     # {% endif %}
+    """
+    run.optimizer.zero_grad()
+    # {% if ddp and accumulation %}
+    items = distributed.count_over_ranks(sum(micro.weight * count(micro.batch) for micro in window), run.device)
+    # {% endif %}
+    # {% if ddp and not accumulation %}
+    items = distributed.count_over_ranks(micro.weight * count(micro.batch), run.device)
+    # {% endif %}
+    # {% if accumulation and not ddp %}
+    items = at_least_one(sum(count(micro.batch) for micro in window))
+    # {% endif %}
+    # {% if not ddp and not accumulation %}
+    items = at_least_one(count(micro.batch))
+    # {% endif %}
+    # {% if accumulation %}
+    losses = []
+    for micro in window:
+        # {% endif %}
+        # {% filter regex_replace("(?!)" if accumulation else "(?m)^    ", "") %}
+        # {% if ddp and accumulation %}
+        distributed.sync_gradients(run.replica, micro is window[-1])  # once per step, with its last micro-batch
+        # {% endif %}
+        batch = to_device(micro.batch, run.device)
+        # {% if augmentation %}
+        if run.config.augmentation.enabled and not run.config.overfit_one_batch:
+            batch = augment(batch, noise(run.config.seed, run.progress.epoch, micro.ids, run.device))
+        # {% endif %}
+        # {% if amp %}
+        with torch.autocast(run.device.type, run.dtype, enabled=run.dtype is not None):
+            # {% if ddp %}
+            total = loss(run.replica, batch)
+            # {% else %}
+            total = loss(run.model, batch)
+            # {% endif %}
+        # {% endif %}
+        # {% if ddp and not amp %}
+        total = loss(run.replica, batch)
+        # {% endif %}
+        # {% if not ddp and not amp %}
+        total = loss(run.model, batch)
+        # {% endif %}
+        # {% if ddp %}
+        if not micro.weight:  # a repeated one, with which this rank takes part in the sum of gradients
+            total = 0 * total
+        # DDP averages the gradients over the ranks, which world_size makes a sum again.
+        # {% endif %}
+        # {% if ddp and amp %}
+        run.scaler.scale(total * (distributed.world_size() / items)).backward()
+        # {% endif %}
+        # {% if ddp and not amp %}
+        (total * (distributed.world_size() / items)).backward()
+        # {% endif %}
+        # {% if amp and not ddp %}
+        run.scaler.scale(total / items).backward()
+        # {% endif %}
+        # {% if not amp and not ddp %}
+        (total / items).backward()
+        # {% endif %}
+        # {% if accumulation %}
+        losses.append(total.detach())
+        # {% endif %}
+    # {% endfilter %}
     # {% if amp %}
-    with torch.autocast(run.device.type, run.dtype, enabled=run.dtype is not None):
-        total = loss(model, batch)
-    # {% else %}
-    total = loss(model, batch)
+    run.scaler.unscale_(run.optimizer)  # once, and before anything looks at the gradient
     # {% endif %}
-    # {% if ddp %}
-    if not micro.weight:  # a repeated one, with which this rank takes part in the sum of gradients
-        total = 0 * total
-    # {% endif %}
-    total.backward(gradient=seed)
-    return total.detach()
-
-
-def update(run: Run) -> Tensor:
-    """Applies the gradient and counts the step; returns the gradient's norm before clipping, 0-dim, on the device."""
-    # {% if amp %}
-    # Once per optimizer step, and before anything looks at the gradient.
-    run.scaler.unscale_(run.optimizer)
-    # {% endif %}
-    parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
     # {% if clipping %}
-    norm = clip(parameters, run.config.clipping)
+    norm = clip(run.parameters(), run.config.clipping)
     # {% else %}
-    norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None])
+    norm = torch.nn.utils.get_total_norm([p.grad for p in run.parameters() if p.grad is not None])
     # {% endif %}
     # {% if stepwise %}
     set_rates(run.optimizer, run.progress, run.config.schedule)
     # {% endif %}
     # {% if amp %}
-    # {% if stepwise %}
-    scale = run.scaler.get_scale()
-    # {% endif %}
     run.scaler.step(run.optimizer)
     run.scaler.update()
     # {% if stepwise %}
-    # The scale falls where fp16 overflowed and the optimizer skipped the step: then the schedule skips it too.
-    run.progress.skipped += run.scaler.get_scale() < scale
+    if run.scaler.is_enabled():  # where fp16 overflowed the optimizer skips the step, and the schedule with it
+        run.progress.skipped += not norm.isfinite()
     # {% endif %}
     # {% else %}
     run.optimizer.step()
     # {% endif %}
     run.progress.next_step()
-    return norm
+    # {% if accumulation %}
+    return torch.stack(losses).sum(), items, norm
+    # {% else %}
+    return total.detach(), items, norm
+    # {% endif %}
 
 
+# {% endfilter %}
 # {% if accumulation %}
-def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, int | Tensor, Tensor]:
-    """One optimizer step on the mean loss over a window of micro-batches, as if they were one large batch.
-
-    # {% if ddp %}
-    Returns the sum of this rank's losses, the number of items on all ranks, and the gradient's norm before clipping.
-    # {% else %}
-    Returns the sum of the losses, the number of items, and the gradient's norm before clipping.
-    # {% endif %}
-    """
-    run.optimizer.zero_grad()
-    # {% if ddp %}
-    items = distributed.total(sum(micro.weight * count(micro.batch) for micro in window), run.device)
-    # {% else %}
-    items = at_least_one(sum(count(micro.batch) for micro in window))
-    # {% endif %}
-    # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
-    # {% if ddp %}
-    # DDP averages over the ranks, which world_size makes a sum again.
-    seed = torch.full((), distributed.world_size(), device=run.device) / items
-    # {% else %}
-    seed = torch.ones((), device=run.device) / items
-    # {% endif %}
-    # {% if amp %}
-    # Scaling the seed and not the sum: the scaled sum would overflow fp16.
-    seed = run.scaler.scale(seed)
-    # {% endif %}
-    # {% if ddp %}
-    losses = []
-    for micro in window[:-1]:
-        with distributed.no_sync(run.replica):
-            losses.append(backward(run, micro, seed))
-    losses.append(backward(run, window[-1], seed))
-    # {% else %}
-    losses = [backward(run, micro, seed) for micro in window]
-    # {% endif %}
-    return sum(losses[1:], losses[0]), items, update(run)
+def training_windows(loader: Loader, progress: Progress, size: int) -> Iterator[list[MicroBatch]]:
+    """The windows of `size` micro-batches that are left of all epochs; the next one once `progress` counts the last."""
+    while progress.step < progress.total_steps:
+        if progress.epoch_step >= progress.steps_per_epoch:
+            progress.next_epoch()
+        for window in windows(loader.epoch(progress.epoch, progress.epoch_step * size), size):
+            yield window
+            if progress.step == progress.total_steps:
+                return
 
 
 # {% else %}
-def step(run: Run, micro: MicroBatch) -> tuple[Tensor, int | Tensor, Tensor]:
-    """One optimizer step on the mean loss over a micro-batch.
-
-    # {% if ddp %}
-    Returns the sum of this rank's losses, the number of items on all ranks, and the gradient's norm before clipping.
-    # {% else %}
-    Returns the sum of the losses, the number of items, and the gradient's norm before clipping.
-    # {% endif %}
-    """
-    run.optimizer.zero_grad()
-    # {% if ddp %}
-    items = distributed.total(micro.weight * count(micro.batch), run.device)
-    # {% else %}
-    items = at_least_one(count(micro.batch))
-    # {% endif %}
-    # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
-    # {% if ddp %}
-    # DDP averages over the ranks, which world_size makes a sum again.
-    seed = torch.full((), distributed.world_size(), device=run.device) / items
-    # {% else %}
-    seed = torch.ones((), device=run.device) / items
-    # {% endif %}
-    # {% if amp %}
-    # Scaling the seed and not the sum: the scaled sum would overflow fp16.
-    seed = run.scaler.scale(seed)
-    # {% endif %}
-    return backward(run, micro, seed), items, update(run)
+def training_batches(loader: Loader, progress: Progress) -> Iterator[MicroBatch]:
+    """The micro-batches that are left of all epochs; the next one once `progress` counts the last."""
+    while progress.step < progress.total_steps:
+        if progress.epoch_step >= progress.steps_per_epoch:
+            progress.next_epoch()
+        for micro in loader.epoch(progress.epoch, progress.epoch_step):
+            yield micro
+            if progress.step == progress.total_steps:
+                return
 
 
 # {% endif %}
@@ -230,28 +239,43 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     steps_per_epoch = len(train_loader)
     # {% endif %}
 
-    extras = {"config": to_dict(config), "info": plain(train_source.info)}
-    run = build(config, extras["info"], device, steps_per_epoch)
-    progress = run.progress
-    if config.resume:
-        resume(run_dir, run)
+    constants = {"config": to_dict(config), "info": plain(train_source.info)}
     # {% if export %}
     batch = val_source.fetch(torch.arange(min(8, len(val_source))), 0)
-    extras["example"] = tuple(tensor.cpu() for tensor in example_input(batch))
+    constants["example"] = tuple(tensor.cpu() for tensor in example_input(batch))
+    # {% endif %}
+    run = build(config, constants["info"], device, steps_per_epoch)
+    if config.resume:
+        resume(run_dir, run)
+    progress, stop, stopped = run.progress, StopSignal(), 0
+    # {% if ddp %}
+    vote = distributed.StopVote()
+    # {% endif %}
+    log = Log(run_dir, run)
+    # {% if debug %}
+    # {% if amp %}
+    hooks = Hooks(run.model, config.debug, device, fp16=run.scaler.is_enabled())
+    # {% else %}
+    hooks = Hooks(run.model, config.debug, device)
+    # {% endif %}
+    # {% endif %}
+    # {% if profiler %}
+    profiler = Profiler(config.profiler, run_dir, device)
     # {% endif %}
 
-    def save_as(name: str, parts: dict[str, object]) -> None:
+    def save_as(name: str, parts: dict[str, Any]) -> None:
         # {% if ddp %}
         distributed.broadcast_buffers(run.model)
         # {% endif %}
-        with log.paused():
-            save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, extras)
+        log.settle()
+        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants, device)
+        log.restart_clock()
 
     def assess() -> None:
         """Evaluates, and keeps the best model."""
-        with log.paused():
-            scores = evaluate(run, val_loader, stop)
-        if not scores:
+        log.settle()
+        scores = evaluate(run, val_loader, stop)
+        if not scores:  # a signal: the resumed run begins with this evaluation
             return
         # {% if cache %}
         log.evaluation(scores, hits(train_source))
@@ -265,81 +289,41 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         if scores["loss"] < progress.best:
             progress.best = scores["loss"]
             save_as("best", {"model": run.model})
+        log.restart_clock()
 
-    def due(every: int) -> bool:
-        """Whether something that happens every so many steps, or at the end of each epoch, happens now."""
-        at_end = progress.step == progress.total_steps
-        return at_end or (progress.step % every == 0 if every else progress.epoch_step == steps_per_epoch)
-
-    stop, stopped = StopSignal(), 0
-    # {% if amp %}
-    log = Log(run_dir, progress, config.log_every, device, skips_overflows=run.scaler.is_enabled())
-    # {% else %}
-    log = Log(run_dir, progress, config.log_every, device)
-    # {% endif %}
-    # {% if debug %}
-    hooks = Hooks(
-        run.model,
-        config.debug,
-        device,
-        # {% if amp %}
-        fp16=run.scaler.is_enabled(),
-        # {% endif %}
-        # {% if ddp %}
-        rank=distributed.rank(),
-        # {% endif %}
-    )
-    # {% endif %}
-    # {% if profiler %}
-    # {% if ddp %}
-    profiler = Profiler(config.profiler, run_dir, device, distributed.rank())
-    # {% else %}
-    profiler = Profiler(config.profiler, run_dir, device)
-    # {% endif %}
-    # {% endif %}
     try:
-        # A signal in the middle of an evaluation leaves it to the resumed run.
-        if due(config.eval_every) and progress.evaluated < progress.step:
+        if progress.due(config.eval_every) and progress.evaluated < progress.step:
             assess()
             save_as("last", run.parts())
-        while progress.step < progress.total_steps and not stopped:
-            if progress.epoch_step == steps_per_epoch:
-                progress.next_epoch()
-            # {% if accumulation %}
-            skip = progress.epoch_step * config.accumulation.steps
-            for window in windows(train_loader.epoch(progress.epoch, skip), config.accumulation.steps):
-                result = step(run, window)
+        # {% if accumulation %}
+        for window in training_windows(train_loader, progress, config.accumulation.steps):
+            log.step(window, *step(run, window))
             # {% else %}
-            for micro in train_loader.epoch(progress.epoch, progress.epoch_step):
-                result = step(run, micro)
-                # {% endif %}
-                # {% if accumulation %}
-                log.step([micro.ids for micro in window], *result)
+        for micro in training_batches(train_loader, progress):
+            log.step([micro], *step(run, micro))
+            # {% endif %}
+            if log.due():
+                # {% if debug %}
+                log.training(hooks.row())
                 # {% else %}
-                log.step([micro.ids], *result)
+                log.training()
                 # {% endif %}
-                if log.due():
-                    # {% if debug %}
-                    log.training(log.flush() | learning_rates(run.optimizer) | hooks.row())
-                    # {% else %}
-                    log.training(log.flush() | learning_rates(run.optimizer))
-                    # {% endif %}
-                # {% if profiler %}
-                profiler.step()
-                # {% endif %}
-                if due(config.eval_every):
-                    assess()
-                # {% if ddp %}
-                # All ranks stop at the same step; asking costs a wait for the device, so not in every step on a GPU.
-                if device.type == "cpu" or log.due() or due(config.eval_every) or due(config.checkpoint_every):
-                    stopped = distributed.largest(stop.number)
-                # {% else %}
-                stopped = stop.number
-                # {% endif %}
-                if stopped or due(config.checkpoint_every):
-                    save_as("last", run.parts())
-                if stopped or progress.step == progress.total_steps:
-                    break
+            # {% if profiler %}
+            profiler.step()
+            # {% endif %}
+            evaluating, saving = progress.due(config.eval_every), progress.due(config.checkpoint_every)
+            if evaluating:
+                assess()
+            # {% if ddp %}
+            # All ranks stop at the same step. An evaluation that a signal cut short must not be passed over.
+            stopped = vote.largest(stop.number, at_once=evaluating or saving)
+            # {% else %}
+            stopped = stop.number
+            # {% endif %}
+            if stopped or saving:
+                save_as("last", run.parts())
+            if stopped:
+                break
     # {% if debug %}
     except RuntimeError as error:
         hooks.explain(error)
@@ -363,14 +347,14 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
 def main() -> int:
     config = parse()
     # {% if ddp %}
-    device = distributed.start(find_device(), config.ddp)
+    device = distributed.start(config.device, config.ddp)
     distributed.check_equal(to_dict(config), "their arguments")
-    run_dir = distributed.from_first(lambda: open_run(config))
+    run_dir = distributed.from_rank_0(lambda: open_run(config))
     code = train(config, run_dir, device)
     distributed.stop()
     return code
     # {% else %}
-    return train(config, open_run(config), find_device())
+    return train(config, open_run(config), find_device(config.device))
     # {% endif %}
 
 

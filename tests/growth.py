@@ -70,12 +70,12 @@ STEPS: dict[str, list[tuple[str, str, str]]] = {
     "train.py": [
         (
             "template/train.py",
-            "\n\n# {% endfilter %}\n",
+            "# {% endfilter %}\n",
             "# {{% if {name} %}}\nfrom {name} import {name}\n\n# {{% endif %}}\n",
         ),
         (
             "template/train.py",
-            "    stop, stopped = StopSignal(), 0\n",
+            "    log = Log(run_dir, run)\n",
             "    # {{% if {name} %}}\n"
             "    if {name}(progress.step, config.{name}) < 0:\n"
             '        raise SystemExit("--{option}.amount is below 0: give 0 or more.")\n'

@@ -70,8 +70,8 @@ def replace_everywhere(folder: Path, pattern: str, new: str) -> None:
 def first_release(folder: Path) -> None:
     questions, template = folder / "copier.yml", folder / "template"
     # A file renamed, and the module with it.
-    (template / "stopping.py").rename(template / "signals.py")
-    replace_everywhere(template, r"\bfrom stopping\b", "from signals")
+    (template / "progress.py").rename(template / "signals.py")
+    replace_everywhere(template, r"\bfrom progress\b", "from signals")
     # A knob renamed.
     replace_everywhere(template, r"\bmax_norm\b", "limit")
     # A new technique, in a line of train.py's neighbour, with a file, a test and a section.
@@ -101,7 +101,7 @@ def second_release(folder: Path) -> None:
     replace_everywhere(template, r"\bfrom clipping\b", "from limits")
     replace(folder / "copier.yml", "'/clipping.py'", "'/limits.py'")
     (template / "predict.py").unlink()
-    replace(template / "train.py", '"""Applies the gradient and', '"""Applies the gradient once and')
+    replace(template / "train.py", '"""One optimizer step on', '"""Just one optimizer step on')
     replace(template / "checkpoint.py", "import torch\n", "import torch  # the only framework\n")
     for path in template.glob("*.py"):
         text = path.read_text(encoding="utf-8")

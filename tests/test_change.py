@@ -78,7 +78,7 @@ def inside(git_folder: Path) -> dict[str, bytes]:
 
 def test_edits_stay_and_undo_takes_back_exactly_the_change(tricks: Run, project: Project) -> None:
     folder = project()
-    insert(folder / "train.py", "def update(", "# mine")
+    insert(folder / "train.py", "def training_windows(", "# mine")
     (folder / "model.py").write_bytes(b"# caf\xe9, not UTF-8\r\nx = 1")
     (folder / "amp.py").chmod(0o755)
     (folder / "README.md").unlink()
@@ -111,7 +111,7 @@ def test_undo_loses_no_edit_made_since(tricks: Run, project: Project, staged: bo
     tricks("add", "ddp", "p", "--defaults")
     if committed:
         commit(folder)
-    insert(folder / "train.py", "def update(", "# mine")
+    insert(folder / "train.py", "def training_windows(", "# mine")
     insert(folder / "distributed.py", "import", "# mine, in a file that the change added")
     if staged:
         git(folder, "add", "-A")
@@ -282,7 +282,7 @@ def test_settings_of_git_do_not_matter(tricks: Run, project: Project, style: str
 
 def test_dry_run_and_diff_show_what_would_be_applied_and_change_nothing(tricks: Run, project: Project) -> None:
     folder = project()
-    insert(folder / "train.py", "def update(", "# mine")
+    insert(folder / "train.py", "def training_windows(", "# mine")
     commit(folder)
     git(folder, "config", "core.splitIndex", "true")  # git would write the shared part of an index beside the real one
     before, in_git = state(folder), inside(folder / ".git")
@@ -301,7 +301,7 @@ def test_a_project_in_a_folder_of_a_repository(tricks: Run, tmp_path: Path) -> N
     (top / "other/train.py").write_text("print()\n", encoding="utf-8")
     folder = top / "my projects" / "数字"
     assert tricks("new", str(folder), "--defaults", "--no-git").exit_code == 0
-    insert(folder / "train.py", "def update(", "# mine")
+    insert(folder / "train.py", "def training_windows(", "# mine")
     commit(top)
     (top / "other/train.py").write_text("edited\n", encoding="utf-8")  # not our business
     before = tree(top), git(top, "ls-files", "--stage")
@@ -326,7 +326,7 @@ def test_windows_line_endings(tricks: Run, project: Project, converted: bool) ->
     for path in folder.rglob("*"):
         if path.is_file() and ".git" not in path.parts:
             path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    insert(folder / "train.py", "def update(", "# mine\r")
+    insert(folder / "train.py", "def training_windows(", "# mine\r")
     git(folder, "-c", "core.safecrlf=false", "add", "-A")
     git(folder, "commit", "-qm", "CRLF")
     before = state(folder)
@@ -350,7 +350,7 @@ def test_sha256_repositories_and_linked_work_trees(tricks: Run, project: Project
     git(folder, "init", "-q", "--object-format=sha256")
     commit(folder)
     git(folder, "worktree", "add", "-q", "../linked", "-b", "linked")
-    insert(folder / "train.py", "def update(", "# mine")
+    insert(folder / "train.py", "def training_windows(", "# mine")
     commit(folder)
     before = state(folder)
     assert tricks("add", "ddp", "p", "--defaults").exit_code == 0

@@ -31,7 +31,7 @@ def no_commit(folder: Path) -> None:
 
 
 def uncommitted(folder: Path) -> None:
-    insert(folder / "train.py", "def update(", "# mine")
+    insert(folder / "train.py", "def step(", "# mine")
 
 
 def answers_with(old: str, new: str) -> Callable[[Path], None]:

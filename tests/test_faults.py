@@ -81,14 +81,16 @@ DAMAGE = """
 import random, sys, zipfile
 from pathlib import Path
 import torch
-from checkpoint import Progress, read, save
+from checkpoint import read, save
+from progress import Progress
 from torch import nn
 
 path = Path("small.pt").absolute()
 # One random state for the many: the file stays small.
 import checkpoint
-checkpoint.random_state = lambda: {"torch": torch.arange(3)}
-save(path, {"model": nn.Linear(2, 1)}, Progress(), {"config": {"lr": 0.1}, "info": {"classes": ["a"]}})
+checkpoint.random_state = lambda device: {"torch": torch.arange(3)}
+extras = {"config": {"lr": 0.1}, "info": {"classes": ["a"]}}
+save(path, {"model": nn.Linear(2, 1)}, Progress(), extras, torch.device("cpu"))
 whole, content = path.read_bytes(), read(path)
 
 def same(left, right):
@@ -217,8 +219,8 @@ def test_unequal_arguments_are_refused(ddp: Path) -> None:
 
 def test_an_overflow_on_one_rank_is_skipped_by_all(render: Callable[..., Path], tmp_path: Path) -> None:
     project, folder = render(techniques=["ddp", "amp", "scheduler"]), tmp_path / "run"
-    poison = "seed * (float('inf') if distributed.rank() == 1 and run.progress.step == 3 else 1.0)"
-    change(project, "train.py", "total.backward(gradient=seed)", f"total.backward(gradient={poison})")
+    poison = "total * (float('inf') if distributed.rank() == 1 and run.progress.step == 3 else 1.0)"
+    change(project, "train.py", "scale(total * ", f"scale({poison} * ")
     state = "(run.scaler.get_scale(), [p.double().sum().item() for p in run.model.parameters()])"
     change(project, "train.py", "    log.summary(", f"    distributed.check_equal({state}, 'state')\n    log.summary(")
     arguments = ("--run-dir", str(folder), "--max-steps", "8", "--log-every", "1", "--amp.dtype", "fp16")

@@ -17,9 +17,9 @@ def test_sizes() -> None:
     """What is generated stays small: limits of docs/decisions/0002-limits.md."""
     lines = {name: len((GOLDEN / name / "train.py").read_text().splitlines()) for name in ("nothing", "everything")}
     assert lines["nothing"] < 130
-    assert lines["everything"] < 300
+    assert lines["everything"] < 220
     for name in ("nothing", "recommended", "everything"):
         modules = {path: len(path.read_text().splitlines()) for path in (GOLDEN / name).glob("*.py")}
-        assert all(count <= 200 for path, count in modules.items() if path.name != "train.py"), modules
+        assert all(count <= 250 for path, count in modules.items() if path.name != "train.py"), modules
         tests = sum(len(path.read_text().splitlines()) for path in (GOLDEN / name / "tests").glob("*.py"))
         assert tests <= 1.5 * sum(modules.values())

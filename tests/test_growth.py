@@ -45,17 +45,17 @@ def test_twenty_eight_techniques_pass_in_three_minutes_and_two_gigabytes(tmp_pat
 EVERY = " and ".join(ALL)
 PLANTED = {  # a fault of one choice of techniques in 2^28: text of train.py, what stands before it, what is told
     "an unknown name": (
-        "    stop, stopped = StopSignal(), 0\n",
+        "    log = Log(run_dir, run)\n",
         f"    # {{% if {EVERY} %}}\n    absent(progress)\n    # {{% endif %}}\n",
         "F821 Undefined name `absent`",
     ),
     "a name that is imported in all other projects": (
-        "\n\ndef backward(",
-        f"\n# {{% if not ({EVERY}) %}}\nABSENT = 0\n# {{% else %}}\nprint(ABSENT)\n# {{% endif %}}\n",
+        "\n\ndef main(",
+        f"\n\n# {{% if not ({EVERY}) %}}\nABSENT = 0\n# {{% else %}}\nprint(ABSENT)\n# {{% endif %}}\n",
         "F821 Undefined name `ABSENT`",
     ),
     "a format that ruff would change": (
-        "    stop, stopped = StopSignal(), 0\n",
+        "    log = Log(run_dir, run)\n",
         f"    # {{% if {EVERY} %}}\n    run.device  = device\n    # {{% endif %}}\n",
         "ruff format would change it",
     ),

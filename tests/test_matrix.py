@@ -178,11 +178,11 @@ def zombie(pid: int) -> bool:
 
 
 OUTCOMES = {
-    "a loss that does not fall": ("train.py", "    return norm\n", "    run.optimizer.param_groups[0]['lr'] = 0.0\n"
-        "    for p in parameters:\n        p.data.zero_()\n    return norm\n", "the loss does not fall"),
-    "a warning": ("train.py", "    stop, stopped = StopSignal(), 0\n", "    import warnings\n"
-        "    warnings.warn('odd')\n    stop, stopped = StopSignal(), 0\n", "a warning"),
-    "a number that is no JSON": ("rows.py", "json.dumps(row | finite, allow_nan=False)",
+    "a loss that does not fall": ("train.py", "    run.progress.next_step()\n", "    for p in run.parameters():\n"
+        "        p.data.zero_()\n    run.progress.next_step()\n", "the loss does not fall"),
+    "a warning": ("train.py", "    log = Log(run_dir, run)\n", "    import warnings\n"
+        "    warnings.warn('odd')\n    log = Log(run_dir, run)\n", "a warning"),
+    "a number that is no JSON": ("log.py", "json.dumps(row | finite, allow_nan=False)",
         "json.dumps(row | {'x': math.nan})", "which is not JSON"),
     "a checkpoint that is not kept": ("checkpoint.py", 'path.replace(path.with_name("previous.pt"))', "path.unlink()",
         "checkpoints/ holds"),

@@ -86,8 +86,10 @@ def test_plain_copier_command_without_git_or_terminal(folder: str, tmp_path: Pat
     assert result.returncode == 0, result.stderr
     answers = yaml.safe_load((tmp_path / "p/.copier-answers.yml").read_text(encoding="utf-8"))
     assert answers["techniques"] == ["amp", "ddp"]
-    bad = subprocess.run([*command[:-1], "q", "-d", "tracker=x"], cwd=tmp_path, capture_output=True)
+    bad = subprocess.run([*command[:-1], "q", "-d", "amp=true"], cwd=tmp_path, capture_output=True, text=True)
     assert bad.returncode != 0 and not (tmp_path / "q").exists()
+    # After Copier's traceback, where one looks first.
+    assert bad.stderr.splitlines()[-1].endswith("This value follows from the other answers: leave it out.")
 
 
 def test_copier_update_passes_with_an_answer_that_the_new_version_does_not_know(tmp_path: Path) -> None:

@@ -149,9 +149,9 @@ def said(space: Space, path: str, every: bool) -> set[tuple[str, str]]:
 def test_texts_that_stand_for_all_say_what_all_say(path: str, tmp_path: Path) -> None:
     """The method: the same is said of a damaged file, whether all its texts are looked at or a few."""
     space = reduced(broken(tmp_path, path, "", "").template, ("amp", "accumulation", "ddp", "debug", "cache"))
-    file, source, told = tmp_path / "template" / path, random.Random(3), set[str]()
+    file, source, told = tmp_path / "template" / path, random.Random(3), list[set[str]]()
     whole = file.read_text(encoding="utf-8")
-    for _ in range(8):
+    for _ in range(24):
         lines = whole.split("\n")
         place = source.randrange(20, len(lines) - 2)
         other = source.choice([place, place + 1, place - 1])
@@ -162,8 +162,10 @@ def test_texts_that_stand_for_all_say_what_all_say(path: str, tmp_path: Path) ->
         except (SyntaxError, jinja2.TemplateSyntaxError):
             continue  # told at once
         assert few == said(Space(Template(tmp_path), space.only), path, every=True), lines[place - 1 : place + 2]
-        told |= {what for _, what in few}
-    assert told
+        told += [{what for _, what in few}] if few else []
+        if len(told) == 3:
+            break
+    assert len(told) == 3
 
 
 def test_the_type_checker_sees_a_wrong_call(tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ def project(history: Path, templates: dict[str, Template], tmp_path: Path) -> Ca
 
 def edit_as_an_owner(folder: Path) -> None:
     for name, before, line in (
-        ("train.py", "def update(", "# my loop\n"),
-        ("stopping.py", "class StopSignal", "# my signals\n"),
+        ("train.py", "def step(", "# my loop\n"),
+        ("progress.py", "class StopSignal", "# my signals\n"),
         ("clipping.py", "def clip(", "# my clip\n"),
         ("README.md", "## Your data", "My own words.\n"),
     ):
@@ -76,7 +76,7 @@ def test_update_follows_renames_and_keeps_edits(tricks: Run, project: Callable[.
     before = tree(folder)
     result = tricks("update", "p", "--to", "v1.1.0", "--defaults")
     assert result.exit_code == 0, result.output
-    assert not (folder / "stopping.py").exists()
+    assert not (folder / "progress.py").exists()
     assert "# my signals\n" in (folder / "signals.py").read_text(encoding="utf-8")
     train = (folder / "train.py").read_text(encoding="utf-8")
     assert "# my loop\n" in train and "from signals import" in train
@@ -102,7 +102,7 @@ def test_update_follows_renames_and_keeps_edits(tricks: Run, project: Callable[.
 def test_a_new_technique_after_the_update(tricks: Run, project: Callable[..., Path], history: Path) -> None:
     folder = project()
     result = tricks("add", "ema", "p")
-    assert result.exit_code == 1 and "There is no 'ema'" in result.output and "tricks update" in result.output
+    assert result.exit_code == 1 and "no technique 'ema'" in result.output and "tricks update" in result.output
     result = tricks("update", "p")
     assert result.exit_code == 1 and "licence is open (none, MIT)" in result.output  # a new question, and no terminal
     assert tricks("update", "p", "-d", "licence=MIT").exit_code == 0

@@ -162,10 +162,27 @@ def test_every_wheel_knows_its_template(
 def test_project_from_the_wheel_without_git(
     installed: Path, checkout: Path, tmp_path: Path, environment: Callable[..., dict[str, str]]
 ) -> None:
-    command = [sys.executable, "-m", "tricks", "new", "p", "--defaults", "--no-git", "--preset", "everything"]
+    command = [
+        sys.executable,
+        "-m",
+        "tricks",
+        "new",
+        "p",
+        "everything",
+        "--defaults",
+        "--no-git",
+        "project_name=My own",
+    ]
     result = subprocess.run(command, cwd=tmp_path, env=environment(installed, PATH=""), capture_output=True, text=True)
     assert result.returncode == 0 and result.stderr == "", result.stderr
-    copier.run_copy(str(checkout), tmp_path / "q", {"preset": "everything"}, defaults=True, quiet=True, vcs_ref="HEAD")
+    copier.run_copy(
+        str(checkout),
+        tmp_path / "q",
+        {"preset": "everything", "project_name": "My own"},
+        defaults=True,
+        quiet=True,
+        vcs_ref="HEAD",
+    )
     record = answers(tmp_path / "p")
     assert record["_src_path"] == source.PUBLIC_SOURCE == "gh:org/tricks-template"
     assert record["_commit"] == TAG

@@ -37,12 +37,20 @@ def ranks(folder: Path, *arguments: tuple[str, ...], timeout: float = 120) -> li
     Unlike torchrun it lets each process end by itself.
     """
     number = str(len(arguments))
-    shared = {"WORLD_SIZE": number, "LOCAL_WORLD_SIZE": number, "MASTER_PORT": free_port()}
+    shared = {"WORLD_SIZE": number, "LOCAL_WORLD_SIZE": number, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+    places = [{"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(len(arguments))]
+    commands = [(("train.py", *own), shared | place) for own, place in zip(arguments, places, strict=True)]
+    return launched(folder, *commands, timeout=timeout)
+
+
+def launched(
+    folder: Path, *commands: tuple[tuple[str, ...], dict[str, str]], timeout: float = 120
+) -> list[tuple[int, str]]:
+    """`python ARGUMENTS` for each pair of them and an environment, all at once; exit code and output of each."""
     children = []
-    for rank, own in enumerate(arguments):
-        variables = shared | {"MASTER_ADDR": "127.0.0.1", "RANK": str(rank), "LOCAL_RANK": str(rank)}
-        output = log(folder, f"{folder.name}-{rank}")
-        children.append(process.start(_rank, folder, ("train.py", *own), variables, log=output, limit=timeout))
+    for number, (arguments, variables) in enumerate(commands):
+        output = log(folder, f"{folder.name}-{number}")
+        children.append(process.start(_rank, folder, arguments, variables, log=output, limit=timeout))
     return [child.end() for child in children]
 
 

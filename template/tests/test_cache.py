@@ -46,8 +46,8 @@ class Random(Counted):
 
 
 @pytest.fixture
-def counted(sources: tuple[First, First]) -> Counted:
-    return Counted(sources[0])
+def counted(host_sources: tuple[First, First]) -> Counted:
+    return Counted(host_sources[0])
 
 
 def equal(batch: Any, other: Any) -> bool:
@@ -76,8 +76,8 @@ def test_samples_stay_as_they_were(counted: Counted) -> None:
             tensor.zero_()
 
 
-def test_memory_stays_inside_the_budget(sources: tuple[First, First]) -> None:
-    source = cached(Many(sources[0]), CacheConfig(budget_mb=1))
+def test_memory_stays_inside_the_budget(host_sources: tuple[First, First]) -> None:
+    source = cached(Many(host_sources[0]), CacheConfig(budget_mb=1))
     assert sum(part.nbytes for part in [*source.store, source.filled]) <= 2**20
     assert all(part.is_shared() for part in [*source.store, source.filled]), "each worker has its own copy"
 
@@ -90,9 +90,9 @@ def test_what_does_not_fit_is_loaded_again(counted: Counted) -> None:
     assert counted.loads.tolist() == [1] * 10 + [3] * (len(counted) - 10)
 
 
-def test_random_samples_are_refused(sources: tuple[First, First]) -> None:
+def test_random_samples_are_refused(host_sources: tuple[First, First]) -> None:
     with pytest.raises(SystemExit, match=r"data\.augment"):
-        cached(Random(sources[0]), CacheConfig())
+        cached(Random(host_sources[0]), CacheConfig())
 
 
 def test_switched_off_it_is_the_source_itself(counted: Counted) -> None:

@@ -9,8 +9,15 @@ import pytest
 import torch
 from torch.profiler import profile
 
+# {% filter regex_replace("\n+", "\n") %}
+# {% if ddp %}
+import profiling
+
+# {% endif %}
 from config import Config
 from profiling import Profiler, ProfilerConfig
+
+# {% endfilter %}
 
 CPU = torch.device("cpu")
 SHORT = ProfilerConfig(wait=1, warmup=1, active=2)
@@ -81,8 +88,9 @@ def test_stop_is_final(tmp_path: Path) -> None:
 
 
 # {% if ddp %}
-def test_only_the_first_rank_writes(tmp_path: Path) -> None:
-    profiler = Profiler(SHORT, tmp_path, CPU, rank=1)
+def test_only_the_first_rank_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiling, "rank", lambda: 1)
+    profiler = Profiler(SHORT, tmp_path, CPU)
     for _ in range(6):
         profiler.step()
     assert not list(tmp_path.iterdir())

@@ -54,8 +54,8 @@ import torch
 from conftest import rows, stop_in
 from torch import nn
 
-from checkpoint import Progress
 from config import Config
+from progress import Progress
 from schedule import ScheduleConfig, factor, set_rates
 
 
@@ -78,6 +78,7 @@ def test_every_step_follows_the_curve(run_in: Callable[..., int], config: Config
         with pytest.MonkeyPatch.context() as patch:
             stop_in(patch, "step", 3, signal.SIGTERM)
             run_in(tmp_path, replace(config, resume=resume))
+    assert [row["step"] for row in rows(tmp_path) if "grad_norm" in row] == list(range(1, 7))
     run_in(tmp_path, replace(config, resume=True))
     rates = [row["lr"] for row in rows(tmp_path) if "grad_norm" in row]
     total = len(rates)

@@ -22,11 +22,12 @@ from config import Config
 
 # {% endif %}
 from curves import draw
+from device import to_device
 from evaluation import evaluate
 from loader import First, Loader, LoaderConfig, MicroBatch
 from model import SEPARABLE, count, loss, metrics
+from progress import StopSignal
 from run import Run
-from stopping import StopSignal
 
 # {% endfilter %}
 
@@ -46,7 +47,11 @@ def test_one_batch_is_learnt_by_heart(begin: Callable[..., Run], micro: Callable
 
 def test_every_parameter_gets_a_gradient(begin: Callable[..., Run], micro: Callable[..., MicroBatch]) -> None:
     run, batch = begin(), micro(0, 8)
-    train.backward(run, batch, torch.as_tensor(1 / count(batch.batch)))
+    # {% if accumulation %}
+    train.step(run, [batch])
+    # {% else %}
+    train.step(run, batch)
+    # {% endif %}
     idle = [
         name
         for name, parameter in run.model.named_parameters()
@@ -55,6 +60,7 @@ def test_every_parameter_gets_a_gradient(begin: Callable[..., Run], micro: Calla
     assert not idle, f"no gradient reaches {idle}: they take no part in the loss"
 
 
+@pytest.mark.usefixtures("float64")
 def test_loss_is_a_sum_over_items(begin: Callable[..., Run], micro: Callable[..., MicroBatch]) -> None:
     run = begin()
     whole, parts = micro(0, 7).batch, [micro(0, 4).batch, micro(4, 7).batch]
@@ -68,8 +74,8 @@ def test_loss_is_a_sum_over_items(begin: Callable[..., Run], micro: Callable[...
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_order_is_a_function_of_seed_and_epoch(sources: tuple[First, First], workers: int) -> None:
-    source = sources[0]
+def test_order_is_a_function_of_seed_and_epoch(host_sources: tuple[First, First], workers: int) -> None:
+    source = host_sources[0]
     source.on_device = False  # through the DataLoader
 
     def ids(seed: int, epoch: int, skip: int = 0) -> list[int]:
@@ -89,6 +95,7 @@ def test_order_is_a_function_of_seed_and_epoch(sources: tuple[First, First], wor
         source.on_device = True
 
 
+@pytest.mark.usefixtures("float64")
 def test_log_is_strict_json_with_each_step_once(
     run_in: Callable[..., int], config: Config, sources: tuple[First, First], tmp_path: Path
 ) -> None:
@@ -114,14 +121,15 @@ def test_log_is_strict_json_with_each_step_once(
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.usefixtures("float64")
 @pytest.mark.skipif(not SEPARABLE, reason="model.SEPARABLE is False: a score depends on who shares the batch")
 @torch.no_grad()
 def test_scores_are_means_over_the_samples(begin: Callable[..., Run], sources: tuple[First, First]) -> None:
     run, stop = begin(), StopSignal()
-    batch = sources[1].fetch(torch.arange(10), 0)
+    batch = to_device(sources[1].fetch(torch.arange(10), 0), run.device)
     expected = {name: float(score / items) for name, (score, items) in metrics(run.model, batch).items()}
     for size in (3, 10):
-        loader = Loader(sources[1], size, 0, run.config.loader, torch.device("cpu"), shuffle=False)
+        loader = Loader(sources[1], size, 0, run.config.loader, run.device, shuffle=False)
         assert evaluate(run, loader, stop) == pytest.approx(expected, rel=1e-10)
     assert run.model.training, "evaluate leaves the model in training mode"
     stop.close()
@@ -140,10 +148,15 @@ def test_best_checkpoint_gives_the_logged_scores(
     logged = min((row for row in found if "val_loss" in row), key=lambda row: row["val_loss"])
     run, stop = begin(), StopSignal()
     run.model.load_state_dict(load_model(tmp_path)[0].state_dict())
-    loader = Loader(sources[1], config.batch_size, config.seed, config.loader, torch.device("cpu"), shuffle=False)
+    loader = Loader(sources[1], config.batch_size, config.seed, config.loader, run.device, shuffle=False)
     scores = evaluate(run, loader, stop)
     stop.close()
     assert {f"val_{name}": score for name, score in scores.items()}.items() <= logged.items()
+
+
+def test_a_run_ends_inside_an_epoch(run_in: Callable[..., int], config: Config, tmp_path: Path) -> None:
+    assert run_in(tmp_path, replace(config, max_steps=6)) == 0
+    assert load_model(tmp_path, "last")[1]["progress"]["step"] == 6
 
 
 @pytest.mark.parametrize("what", ["loss", "gradient"])
@@ -162,6 +175,6 @@ def test_what_is_not_finite_stops_the_run(
 
     monkeypatch.setattr(train, "loss", broken)
     with pytest.raises(SystemExit, match=rf"Step \d+: the {what} is not finite. Samples of that step: \["):
-        run_in(tmp_path, replace(config, checkpoint_every=1))
+        run_in(tmp_path, replace(config, checkpoint_every=1, log_every=100))
     kept = torch.load(tmp_path / "checkpoints" / "last.pt", weights_only=True)
     assert all(bool(value.isfinite().all()) for value in kept["model"].values())

@@ -185,12 +185,12 @@ def status(dest: Folder = Path()) -> None:
     """Show a project's version and answers, what its owner changed, conflicts left, and whether there is news."""
     from tricks.cli import output
     from tricks.project import read
-    from tricks.project import status as standing
+    from tricks.project.status import examine
     from tricks.template import versions
 
     project = read.read(project_around(dest))
     with versions.origin(project.address) as origin:
-        found = standing.stand(project, origin, patience=10)
-    output.show_standing(project, found)
+        found = examine(project, origin, patience=10)
+    output.show_status(project, found)
     if found.conflicts:
         raise typer.Exit(UNRESOLVED)

@@ -70,7 +70,10 @@ def report(found: dict[str, Any]) -> Iterator[str]:
         else f"{dtype}{', with scaled gradients' if dtype == 'fp16' else ''}"
     )
     yield f"compile: {'works' if found['compile'] is None else 'the model would run eagerly: ' + found['compile']}"
-    if found["ddp"]:
+    several = found["ddp"] not in ("", "none") and found["count"] > 1
+    if found["ddp"] == "none":
+        yield f"ddp: PyTorch has no collectives for {found['device']}; several processes train on the CPU"
+    elif found["ddp"]:
         use = f"torchrun --nproc-per-node {found['count']}" if found["count"] > 1 else "one device: one process"
         yield f"ddp: {found['ddp']} ({use})"
     else:
@@ -80,6 +83,6 @@ def report(found: dict[str, Any]) -> Iterator[str]:
     yield f"tensorboard: {'installed' if found['tensorboard'] else 'needs the package tensorboard'}"
     yield "accumulation, clipping, scheduler, param_groups, profiler, debug, cache, augmentation: work on any device"
     picks = ["accumulation", "clipping", "scheduler", "param_groups"]
-    picks += ["amp"] * (dtype != "off") + ["ddp"] * bool(found["ddp"] and found["count"] > 1)
+    picks += ["amp"] * (dtype != "off") + ["ddp"] * several
     picks += ["compile"] * (found["compile"] is None and found["device"] != "cpu")
     yield f"A good start here: tricks new PROJECT {' '.join(picks)}"

@@ -11,6 +11,8 @@ import typer
 from tricks.cli import change, look, new  # noqa: F401  # each adds its commands to the app
 from tricks.cli.command import app
 
+__all__ = ["app", "main"]
+
 
 def show_version(wanted: bool) -> None:
     """Which template this tool has. A checkout asks git for it."""

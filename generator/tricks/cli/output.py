@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tricks.project.merge import Conflict
     from tricks.project.plan import Change
     from tricks.project.read import Project
-    from tricks.project.status import Standing
+    from tricks.project.status import Status
 
 
 def in_color() -> bool:
@@ -145,7 +145,7 @@ def lines(conflict: Conflict) -> list[str]:
     return [f"{conflict.path}:{first}-{last}: {conflict.reason}" for first, last in conflict.places]
 
 
-def show_standing(project: Project, found: Standing) -> None:
+def show_status(project: Project, found: Status) -> None:
     """What `tricks status` prints."""
     news = f"; {found.newer} is out: `tricks update`" if found.newer else ""
     typer.echo(f"Made from {project.address} at {project.version}{news}.")

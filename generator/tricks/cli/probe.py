@@ -14,6 +14,7 @@ import torch.distributed as dist
 from amp import best_dtype  # type: ignore[import-not-found]
 from compiling import works  # type: ignore[import-not-found]
 from device import find_device  # type: ignore[import-not-found]
+from distributed import collectives  # type: ignore[import-not-found]
 
 
 def missing(*packages: str) -> list[str]:
@@ -43,7 +44,7 @@ def main() -> None:
         "count": torch.accelerator.device_count() if device.type != "cpu" else 1,
         "amp": best_dtype(device),
         "compile": reason,
-        "ddp": dist.get_default_backend_for_device(device) if dist.is_available() else "",
+        "ddp": (collectives(device) or "none") if dist.is_available() else "",
         "exporters": exporters,
         "tensorboard": not missing("tensorboard"),
     }

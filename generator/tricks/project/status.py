@@ -26,7 +26,7 @@ class Edit:
 
 
 @dataclass
-class Standing:
+class Status:
     """Version, answers, the owner's edits and what is left to do; sentences where something cannot be told."""
 
     newer: str  # "" when there is none
@@ -37,9 +37,9 @@ class Standing:
     untold: list[str] = field(default_factory=list)
 
 
-def stand(project: Project, origin: Origin, patience: float) -> Standing:
+def examine(project: Project, origin: Origin, patience: float) -> Status:
     """Looks at the work tree, and for `patience` seconds for newer versions. Nothing that is out of reach raises."""
-    found = Standing("", conflicts=open_conflicts(project.place))
+    found = Status("", conflicts=open_conflicts(project.place))
     last = undo.last_change(project.place)
     if last:
         with contextlib.suppress(UserError):

@@ -13,7 +13,7 @@ DTYPES = {"off": None, "fp16": torch.float16, "bf16": torch.bfloat16}
 @dataclass(frozen=True)
 class AmpConfig:
     dtype: Literal["auto", "bf16", "fp16", "off"] = "auto"
-    """Type of the fast arithmetic. auto: bf16 where the accelerator has it, else fp16 on a GPU, else off."""
+    """Type of the fast arithmetic. auto: bf16 on cuda and xpu, fp16 on a cuda GPU without bf16, off elsewhere."""
 
 
 def precision(config: AmpConfig, device: torch.device) -> torch.dtype | None:

@@ -20,7 +20,7 @@ def compile_model(model: nn.Module, config: CompileConfig, device: torch.device)
     """Compiles the model in place, or leaves it eager with one sentence where there is no compiler."""
     if config.mode == "off" or not works(device):
         return
-    # The last batch of an epoch is smaller: torch then compiles once more for any batch size, and never again.
+    # The last batch of an epoch is smaller: torch then compiles once more, for any batch size but a single sample.
     model.compile(mode=config.mode)
 
 

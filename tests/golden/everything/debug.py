@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from distributed import rank
+
 
 @dataclass(frozen=True)
 class DebugConfig:
@@ -26,10 +28,9 @@ class Hooks:
         config: DebugConfig,
         device: torch.device,
         fp16: bool = False,
-        rank: int = 0,
     ) -> None:
         self.model, self.config = model, config
-        self.told = rank > 0
+        self.told = rank() > 0
         self.fp16 = fp16
         modules = {name or "model": module for name, module in model.named_modules()}
         self.layers = [name for name, module in modules.items() if not any(module.children())]

@@ -1,12 +1,12 @@
-"""Several processes, one model: torchrun starts them, DistributedDataParallel keeps their gradients equal.
+"""Several processes, one model: DistributedDataParallel keeps their gradients equal.
 
-Without torchrun every function here is that of a single process.
+torchrun, srun or mpirun starts them (launcher.py); without one, every function here is that of a single process.
 """
 
 import os
+import socket
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -16,7 +16,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from device import at_least_one
+from device import CPU, at_least_one, find_device
+from launcher import processes
 
 
 @dataclass(frozen=True)
@@ -31,21 +32,78 @@ class DdpConfig:
             raise ValueError(f"--ddp.timeout is {self.timeout}: give seconds, above 0 and a million at most.")
 
 
-def start(device: torch.device, config: DdpConfig) -> torch.device:
-    """Joins the other processes of this torchrun; returns the device of this one."""
-    if "RANK" not in os.environ:
+def start(name: str, config: DdpConfig) -> torch.device:
+    """Joins the other processes of this launch; returns the device of this one, by the name that --device gave.
+
+    Raises SystemExit where there is no such device, or not one for each process.
+    """
+    device = find_device(name)
+    count = processes()
+    if count == 1:
         return device
-    if device.type != "cpu":
-        index = int(os.environ["LOCAL_RANK"])
-        if index >= torch.accelerator.device_count():
-            found = torch.accelerator.device_count()
-            raise SystemExit(f"More processes than devices: torchrun --nproc-per-node {found} at most on this machine.")
-        torch.accelerator.set_device_index(index)
-        device = torch.device(device.type, index)
-    dist.init_process_group(
-        backend=dist.get_default_backend_for_device(device), timeout=timedelta(seconds=config.timeout)
-    )
+    backend = collectives(device)
+    if backend is None and name != "auto":
+        raise SystemExit(
+            f"--device {name}: PyTorch has no collectives for {device.type}; {count} processes can train with "
+            "--device cpu."
+        )
+    if backend is None:
+        if os.environ["RANK"] == "0":
+            print(f"PyTorch has no collectives for {device.type}: the {count} processes train on the CPU.")
+        device, backend = CPU, "gloo"
+    elif device != CPU:
+        device = own_device(device, name)
+        # Gloo beside it: what ranks tell each other in Python then waits for no device.
+        backend = f"cpu:gloo,{device.type}:{backend}"
+    try:
+        dist.init_process_group(backend, timeout=timedelta(seconds=config.timeout))
+    except dist.DistError as error:
+        address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        reason = str(error).splitlines()[0]
+        raise SystemExit(f"The {count} processes cannot meet at {address}, rank 0's machine: {reason}") from None
+    if device != CPU:
+        check_one_each(device)
     return device
+
+
+def collectives(device: torch.device) -> str | None:
+    """The backend by which processes on such devices exchange tensors; None where PyTorch has none."""
+    if device.type == "cpu":
+        return "gloo"
+    try:
+        backend = dist.get_default_backend_for_device(device)
+    except ValueError:
+        return None
+    # PyTorch names gloo for mps, whose tensors gloo does not take.
+    return backend if backend != "gloo" and dist.is_backend_available(backend) else None
+
+
+def own_device(device: torch.device, name: str) -> torch.device:
+    """This process's device: by its place on the machine, or the only one that the launcher lets it see."""
+    count = torch.accelerator.device_count()
+    if ":" in name:
+        raise SystemExit(f"--device {name} is a single device, and each process takes its own: give {device.type}.")
+    if count > 1 and "LOCAL_RANK" not in os.environ:
+        raise SystemExit(
+            f"{count} devices are visible, and nothing says which is this process's: export its number among the "
+            "processes of this machine as LOCAL_RANK."
+        )
+    index = int(os.environ["LOCAL_RANK"]) if count > 1 else 0
+    if index >= count:
+        raise SystemExit(f"More processes than devices on this machine: start {count} at most, or give --device cpu.")
+    torch.accelerator.set_device_index(index)
+    return torch.device(device.type, index)
+
+
+def check_one_each(device: torch.device) -> None:
+    """Raises SystemExit on every rank if two share a device, in which their collectives would fail or hang."""
+    properties = getattr(torch.get_device_module(device), "get_device_properties", lambda index: None)(device.index)
+    # Where a device has no name of its own: its number among those that this process may see.
+    visible = sorted(pair for pair in os.environ.items() if "VISIBLE_DEVICES" in pair[0] or "AFFINITY_MASK" in pair[0])
+    own = str(getattr(properties, "uuid", (device.index, visible)))
+    every = all_gather((socket.gethostname(), own))
+    if len(set(every)) < len(every):
+        raise SystemExit("Two processes share a device: start as many as there are devices, or give --device cpu.")
 
 
 def stop() -> None:
@@ -61,7 +119,7 @@ def world_size() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
-def all_reduce(tensor: Tensor) -> Tensor:
+def sum_over_ranks(tensor: Tensor) -> Tensor:
     """The sum over all ranks, in place."""
     if dist.is_initialized():
         dist.all_reduce(tensor)
@@ -77,7 +135,7 @@ def all_gather(value: Any) -> list[Any]:
     return values
 
 
-def from_first(function: Callable[[], Any]) -> Any:
+def from_rank_0(function: Callable[[], Any]) -> Any:
     """What `function` returns on rank 0; nobody else calls it. Its SystemExit ends every rank."""
     answer = None
     if rank() == 0:
@@ -91,9 +149,43 @@ def from_first(function: Callable[[], Any]) -> Any:
     return answer
 
 
-def largest(number: int) -> int:
-    """The largest of the ranks' numbers."""
-    return max(all_gather(number))
+def max_over_ranks(number: int) -> int:
+    """The largest of the ranks' numbers; no device is asked or waited for."""
+    largest = torch.tensor(number)
+    if dist.is_initialized():
+        dist.all_reduce(largest, dist.ReduceOp.MAX)
+    return int(largest)
+
+
+class StopVote:
+    """Which signal has reached any rank, known to all ranks in the same step.
+
+    Each step asks and the next one hears the answer, which has come meanwhile over the CPU: no step waits for it.
+    """
+
+    def __init__(self) -> None:
+        self.asked: tuple[Tensor, dist.Work] | None = None
+
+    def largest(self, number: int, at_once: bool) -> int:
+        """The largest number that the ranks gave in the call before this, or with `at_once` in this one too.
+
+        Every rank has to call it in the same steps.
+        """
+        if not dist.is_initialized():
+            return number
+        answer, asked = 0, self.asked
+        if asked is not None:
+            asked[1].wait()
+            answer, self.asked = int(asked[0]), None
+        if answer:
+            return answer
+        own = torch.tensor(number)
+        work = dist.all_reduce(own, dist.ReduceOp.MAX, async_op=True)
+        if at_once:
+            work.wait()
+            return int(own)
+        self.asked = own, work
+        return 0
 
 
 def wrap(model: nn.Module, config: DdpConfig) -> nn.Module:
@@ -108,9 +200,11 @@ def wrap(model: nn.Module, config: DdpConfig) -> nn.Module:
     )
 
 
-def no_sync(model: nn.Module) -> AbstractContextManager[None]:
-    """Around forward *and* backward of a micro-batch whose gradients stay here until the window's last one."""
-    return model.no_sync() if isinstance(model, DistributedDataParallel) else nullcontext()
+def sync_gradients(model: nn.Module, now: bool) -> None:
+    """Whether the next forward and backward pass exchanges gradients, those that waited on each rank among them."""
+    if isinstance(model, DistributedDataParallel):
+        # What model.no_sync() sets, too.
+        model.require_backward_grad_sync = now
 
 
 def broadcast_buffers(model: nn.Module) -> None:
@@ -127,7 +221,7 @@ def check_equal(value: Any, what: str) -> None:
         raise SystemExit(f"The ranks disagree about {what}: start every process with the same arguments and code.")
 
 
-def total(items: int | Tensor, device: torch.device) -> int | Tensor:
+def count_over_ranks(items: int | Tensor, device: torch.device) -> int | Tensor:
     """The number of items over all ranks, 1 at least; of several it is a 0-dim tensor that stays on the device."""
     if not dist.is_initialized():
         return at_least_one(items)
@@ -135,15 +229,14 @@ def total(items: int | Tensor, device: torch.device) -> int | Tensor:
         items = int(items)
     # torch.full fills on the device; the copy of a tensor would be waited for.
     own = items if isinstance(items, Tensor) else torch.full((), items, device=device)
-    return at_least_one(all_reduce(own))
+    return at_least_one(sum_over_ranks(own))
 
 
-def add_up(stopped: bool, sums: dict[str, tuple[float, int]]) -> tuple[bool, dict[str, tuple[float, int]]]:
-    """Whether any rank stopped, and the sums over all ranks by name; a rank may have had no batch at all."""
-    added: dict[str, tuple[float, int]] = {}
-    answers = all_gather((stopped, sums))
-    for _, own in answers:
+def sums_over_ranks(sums: dict[str, tuple[float, int]]) -> dict[str, tuple[float, int]]:
+    """The sums and their counts over all ranks, by name; a rank may have had no batch at all."""
+    found: dict[str, tuple[float, int]] = {}
+    for own in all_gather(sums):
         for name, (value, items) in own.items():
-            before = added.get(name, (0.0, 0))
-            added[name] = (before[0] + value, before[1] + items)
-    return any(other for other, _ in answers), added
+            before = found.get(name, (0.0, 0))
+            found[name] = (before[0] + value, before[1] + items)
+    return found

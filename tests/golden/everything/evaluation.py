@@ -4,11 +4,11 @@ import torch
 from torch import Tensor
 
 from device import numbers, to_device
-from distributed import add_up, broadcast_buffers
+from distributed import broadcast_buffers, max_over_ranks, sums_over_ranks
 from loader import Loader
 from model import metrics
+from progress import StopSignal
 from run import Run
-from stopping import StopSignal
 
 
 @torch.no_grad()
@@ -30,5 +30,7 @@ def evaluate(run: Run, loader: Loader, stop: StopSignal) -> dict[str, float]:
     run.model.train()
     # In Python's float64, so that a mean hardly depends on the batch size.
     totals = {name: (sum(numbers(sums[name])), sum(numbers(counts[name]))) for name in sums}
-    stopped, totals = add_up(bool(stop.number), totals)
-    return {} if stopped else {name: score / items for name, (score, items) in totals.items()}
+    if max_over_ranks(stop.number):
+        return {}
+    totals = sums_over_ranks(totals)
+    return {name: score / items for name, (score, items) in totals.items()}

@@ -12,6 +12,8 @@ from pathlib import Path
 import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
+from distributed import rank
+
 
 @dataclass(frozen=True)
 class ProfilerConfig:
@@ -33,18 +35,12 @@ class ProfilerConfig:
 class Profiler:
     """Records once, early. Call step() after each optimizer step, and stop() at the end in any case."""
 
-    def __init__(
-        self,
-        config: ProfilerConfig,
-        run_dir: Path,
-        device: torch.device,
-        rank: int = 0,
-    ) -> None:
+    def __init__(self, config: ProfilerConfig, run_dir: Path, device: torch.device) -> None:
         self.config, self.folder, self.device = config, run_dir / "profile", device
         self.steps = 0
         self.profile: profile | None = None
         # One rank is enough: its trace shows the communication as well.
-        if config.active == 0 or rank > 0:
+        if config.active == 0 or rank() > 0:
             return
         # Kineto, the profiler below torch's, otherwise prints each start, and an error where there is no GPU.
         os.environ.setdefault("KINETO_LOG_LEVEL", "6")

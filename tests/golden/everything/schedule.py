@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch.optim import Optimizer
 
-from checkpoint import Progress
+from progress import Progress
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ python train.py --resume             # go on with the newest run
 torchrun --nproc-per-node gpu train.py
 """
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,71 +15,64 @@ from torch import Tensor
 import distributed
 from augmentation import noise
 from cache import cached, hits
-from checkpoint import plain, save
+from checkpoint import plain, resume, save
 from clipping import clip
 from config import Config, open_run, parse, to_dict
 from data import augment, load
 from debug import Hooks
-from device import find_device, to_device
+from device import to_device
 from evaluation import evaluate
 from loader import First, Loader, MicroBatch, windows
 from log import Log
 from model import count, example_input, loss
 from profiling import Profiler
-from resume import resume
-from run import Run, build, learning_rates
+from progress import Progress, StopSignal
+from run import Run, build
 from schedule import set_rates
-from stopping import StopSignal
-
-
-def backward(run: Run, micro: MicroBatch, seed: Tensor) -> Tensor:
-    """Adds the gradient of `seed` times the sum of a micro-batch's losses; returns that sum."""
-    batch = to_device(micro.batch, run.device)
-    if run.config.augmentation.enabled and not run.config.overfit_one_batch:
-        batch = augment(batch, noise(run.config.seed, run.progress.epoch, micro.ids, run.device))
-    model = run.replica
-    with torch.autocast(run.device.type, run.dtype, enabled=run.dtype is not None):
-        total = loss(model, batch)
-    if not micro.weight:  # a repeated one, with which this rank takes part in the sum of gradients
-        total = 0 * total
-    total.backward(gradient=seed)
-    return total.detach()
-
-
-def update(run: Run) -> Tensor:
-    """Applies the gradient and counts the step; returns the gradient's norm before clipping, 0-dim, on the device."""
-    # Once per optimizer step, and before anything looks at the gradient.
-    run.scaler.unscale_(run.optimizer)
-    parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
-    norm = clip(parameters, run.config.clipping)
-    set_rates(run.optimizer, run.progress, run.config.schedule)
-    scale = run.scaler.get_scale()
-    run.scaler.step(run.optimizer)
-    run.scaler.update()
-    # The scale falls where fp16 overflowed and the optimizer skipped the step: then the schedule skips it too.
-    run.progress.skipped += run.scaler.get_scale() < scale
-    run.progress.next_step()
-    return norm
 
 
 def step(run: Run, window: list[MicroBatch]) -> tuple[Tensor, int | Tensor, Tensor]:
-    """One optimizer step on the mean loss over a window of micro-batches, as if they were one large batch.
+    """One optimizer step on the mean loss over all items of its samples.
+
+    A window of micro-batches makes the step of one large batch, however it is cut.
 
     Returns the sum of this rank's losses, the number of items on all ranks, and the gradient's norm before clipping.
     """
     run.optimizer.zero_grad()
-    items = distributed.total(sum(micro.weight * count(micro.batch) for micro in window), run.device)
-    # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
-    # DDP averages over the ranks, which world_size makes a sum again.
-    seed = torch.full((), distributed.world_size(), device=run.device) / items
-    # Scaling the seed and not the sum: the scaled sum would overflow fp16.
-    seed = run.scaler.scale(seed)
+    items = distributed.count_over_ranks(sum(micro.weight * count(micro.batch) for micro in window), run.device)
     losses = []
-    for micro in window[:-1]:
-        with distributed.no_sync(run.replica):
-            losses.append(backward(run, micro, seed))
-    losses.append(backward(run, window[-1], seed))
-    return sum(losses[1:], losses[0]), items, update(run)
+    for micro in window:
+        distributed.sync_gradients(run.replica, micro is window[-1])  # once per step, with its last micro-batch
+        batch = to_device(micro.batch, run.device)
+        if run.config.augmentation.enabled and not run.config.overfit_one_batch:
+            batch = augment(batch, noise(run.config.seed, run.progress.epoch, micro.ids, run.device))
+        with torch.autocast(run.device.type, run.dtype, enabled=run.dtype is not None):
+            total = loss(run.replica, batch)
+        if not micro.weight:  # a repeated one, with which this rank takes part in the sum of gradients
+            total = 0 * total
+        # DDP averages the gradients over the ranks, which world_size makes a sum again.
+        run.scaler.scale(total * (distributed.world_size() / items)).backward()
+        losses.append(total.detach())
+    run.scaler.unscale_(run.optimizer)  # once, and before anything looks at the gradient
+    norm = clip(run.parameters(), run.config.clipping)
+    set_rates(run.optimizer, run.progress, run.config.schedule)
+    run.scaler.step(run.optimizer)
+    run.scaler.update()
+    if run.scaler.is_enabled():  # where fp16 overflowed the optimizer skips the step, and the schedule with it
+        run.progress.skipped += not norm.isfinite()
+    run.progress.next_step()
+    return torch.stack(losses).sum(), items, norm
+
+
+def training_windows(loader: Loader, progress: Progress, size: int) -> Iterator[list[MicroBatch]]:
+    """The windows of `size` micro-batches that are left of all epochs; the next one once `progress` counts the last."""
+    while progress.step < progress.total_steps:
+        if progress.epoch_step >= progress.steps_per_epoch:
+            progress.next_epoch()
+        for window in windows(loader.epoch(progress.epoch, progress.epoch_step * size), size):
+            yield window
+            if progress.step == progress.total_steps:
+                return
 
 
 def train(config: Config, run_dir: Path, device: torch.device) -> int:
@@ -90,70 +85,55 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     val_loader = Loader(val_source, config.batch_size, config.seed, config.loader, device, shuffle=False)
     steps_per_epoch = -(-len(train_loader) // config.accumulation.steps)
 
-    extras = {"config": to_dict(config), "info": plain(train_source.info)}
-    run = build(config, extras["info"], device, steps_per_epoch)
-    progress = run.progress
+    constants = {"config": to_dict(config), "info": plain(train_source.info)}
+    batch = val_source.fetch(torch.arange(min(8, len(val_source))), 0)
+    constants["example"] = tuple(tensor.cpu() for tensor in example_input(batch))
+    run = build(config, constants["info"], device, steps_per_epoch)
     if config.resume:
         resume(run_dir, run)
-    batch = val_source.fetch(torch.arange(min(8, len(val_source))), 0)
-    extras["example"] = tuple(tensor.cpu() for tensor in example_input(batch))
+    progress, stop, stopped = run.progress, StopSignal(), 0
+    vote = distributed.StopVote()
+    log = Log(run_dir, run)
+    hooks = Hooks(run.model, config.debug, device, fp16=run.scaler.is_enabled())
+    profiler = Profiler(config.profiler, run_dir, device)
 
-    def save_as(name: str, parts: dict[str, object]) -> None:
+    def save_as(name: str, parts: dict[str, Any]) -> None:
         distributed.broadcast_buffers(run.model)
-        with log.paused():
-            save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, extras)
+        log.settle()
+        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants, device)
+        log.restart_clock()
 
     def assess() -> None:
         """Evaluates, and keeps the best model."""
-        with log.paused():
-            scores = evaluate(run, val_loader, stop)
-        if not scores:
+        log.settle()
+        scores = evaluate(run, val_loader, stop)
+        if not scores:  # a signal: the resumed run begins with this evaluation
             return
         log.evaluation(scores, hits(train_source))
         progress.evaluated = progress.step
         if scores["loss"] < progress.best:
             progress.best = scores["loss"]
             save_as("best", {"model": run.model})
+        log.restart_clock()
 
-    def due(every: int) -> bool:
-        """Whether something that happens every so many steps, or at the end of each epoch, happens now."""
-        at_end = progress.step == progress.total_steps
-        return at_end or (progress.step % every == 0 if every else progress.epoch_step == steps_per_epoch)
-
-    stop, stopped = StopSignal(), 0
-    log = Log(run_dir, progress, config.log_every, device, skips_overflows=run.scaler.is_enabled())
-    hooks = Hooks(
-        run.model,
-        config.debug,
-        device,
-        fp16=run.scaler.is_enabled(),
-        rank=distributed.rank(),
-    )
-    profiler = Profiler(config.profiler, run_dir, device, distributed.rank())
     try:
-        # A signal in the middle of an evaluation leaves it to the resumed run.
-        if due(config.eval_every) and progress.evaluated < progress.step:
+        if progress.due(config.eval_every) and progress.evaluated < progress.step:
             assess()
             save_as("last", run.parts())
-        while progress.step < progress.total_steps and not stopped:
-            if progress.epoch_step == steps_per_epoch:
-                progress.next_epoch()
-            skip = progress.epoch_step * config.accumulation.steps
-            for window in windows(train_loader.epoch(progress.epoch, skip), config.accumulation.steps):
-                result = step(run, window)
-                log.step([micro.ids for micro in window], *result)
-                if log.due():
-                    log.training(log.flush() | learning_rates(run.optimizer) | hooks.row())
-                profiler.step()
-                if due(config.eval_every):
-                    assess()
-                # All ranks stop at the same step; asking costs a wait for the device, so not in every step on a GPU.
-                if device.type == "cpu" or log.due() or due(config.eval_every) or due(config.checkpoint_every):
-                    stopped = distributed.largest(stop.number)
-                if stopped or due(config.checkpoint_every):
-                    save_as("last", run.parts())
-                if stopped or progress.step == progress.total_steps:
-                    break
+        for window in training_windows(train_loader, progress, config.accumulation.steps):
+            log.step(window, *step(run, window))
+            if log.due():
+                log.training(hooks.row())
+            profiler.step()
+            evaluating, saving = progress.due(config.eval_every), progress.due(config.checkpoint_every)
+            if evaluating:
+                assess()
+            # All ranks stop at the same step. An evaluation that a signal cut short must not be passed over.
+            stopped = vote.largest(stop.number, at_once=evaluating or saving)
+            if stopped or saving:
+                save_as("last", run.parts())
+            if stopped:
+                break
     except RuntimeError as error:
         hooks.explain(error)
         raise
@@ -170,9 +150,9 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
 
 def main() -> int:
     config = parse()
-    device = distributed.start(find_device(), config.ddp)
+    device = distributed.start(config.device, config.ddp)
     distributed.check_equal(to_dict(config), "their arguments")
-    run_dir = distributed.from_first(lambda: open_run(config))
+    run_dir = distributed.from_rank_0(lambda: open_run(config))
     code = train(config, run_dir, device)
     distributed.stop()
     return code

@@ -4,12 +4,14 @@ python train.py                      # every value: python train.py --help
 python train.py --resume             # go on with the newest run
 """
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from checkpoint import plain, save
+from checkpoint import plain, resume, save
 from config import Config, open_run, parse, to_dict
 from data import load
 from device import at_least_one, find_device, to_device
@@ -17,39 +19,35 @@ from evaluation import evaluate
 from loader import First, Loader, MicroBatch
 from log import Log
 from model import count, loss
-from resume import resume
-from run import Run, build, learning_rates
-from stopping import StopSignal
-
-
-def backward(run: Run, micro: MicroBatch, seed: Tensor) -> Tensor:
-    """Adds the gradient of `seed` times the sum of a micro-batch's losses; returns that sum."""
-    batch = to_device(micro.batch, run.device)
-    model = run.model
-    total = loss(model, batch)
-    total.backward(gradient=seed)
-    return total.detach()
-
-
-def update(run: Run) -> Tensor:
-    """Applies the gradient and counts the step; returns the gradient's norm before clipping, 0-dim, on the device."""
-    parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
-    norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None])
-    run.optimizer.step()
-    run.progress.next_step()
-    return norm
+from progress import Progress, StopSignal
+from run import Run, build
 
 
 def step(run: Run, micro: MicroBatch) -> tuple[Tensor, int | Tensor, Tensor]:
-    """One optimizer step on the mean loss over a micro-batch.
+    """One optimizer step on the mean loss over all items of its samples.
 
     Returns the sum of the losses, the number of items, and the gradient's norm before clipping.
     """
     run.optimizer.zero_grad()
     items = at_least_one(count(micro.batch))
-    # The division is the seed of the backward pass: exact for any cut of the window, and no operation on the loss.
-    seed = torch.ones((), device=run.device) / items
-    return backward(run, micro, seed), items, update(run)
+    batch = to_device(micro.batch, run.device)
+    total = loss(run.model, batch)
+    (total / items).backward()
+    norm = torch.nn.utils.get_total_norm([p.grad for p in run.parameters() if p.grad is not None])
+    run.optimizer.step()
+    run.progress.next_step()
+    return total.detach(), items, norm
+
+
+def training_batches(loader: Loader, progress: Progress) -> Iterator[MicroBatch]:
+    """The micro-batches that are left of all epochs; the next one once `progress` counts the last."""
+    while progress.step < progress.total_steps:
+        if progress.epoch_step >= progress.steps_per_epoch:
+            progress.next_epoch()
+        for micro in loader.epoch(progress.epoch, progress.epoch_step):
+            yield micro
+            if progress.step == progress.total_steps:
+                return
 
 
 def train(config: Config, run_dir: Path, device: torch.device) -> int:
@@ -61,55 +59,47 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     val_loader = Loader(val_source, config.batch_size, config.seed, config.loader, device, shuffle=False)
     steps_per_epoch = len(train_loader)
 
-    extras = {"config": to_dict(config), "info": plain(train_source.info)}
-    run = build(config, extras["info"], device, steps_per_epoch)
-    progress = run.progress
+    constants = {"config": to_dict(config), "info": plain(train_source.info)}
+    run = build(config, constants["info"], device, steps_per_epoch)
     if config.resume:
         resume(run_dir, run)
+    progress, stop, stopped = run.progress, StopSignal(), 0
+    log = Log(run_dir, run)
 
-    def save_as(name: str, parts: dict[str, object]) -> None:
-        with log.paused():
-            save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, extras)
+    def save_as(name: str, parts: dict[str, Any]) -> None:
+        log.settle()
+        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants, device)
+        log.restart_clock()
 
     def assess() -> None:
         """Evaluates, and keeps the best model."""
-        with log.paused():
-            scores = evaluate(run, val_loader, stop)
-        if not scores:
+        log.settle()
+        scores = evaluate(run, val_loader, stop)
+        if not scores:  # a signal: the resumed run begins with this evaluation
             return
         log.evaluation(scores)
         progress.evaluated = progress.step
         if scores["loss"] < progress.best:
             progress.best = scores["loss"]
             save_as("best", {"model": run.model})
+        log.restart_clock()
 
-    def due(every: int) -> bool:
-        """Whether something that happens every so many steps, or at the end of each epoch, happens now."""
-        at_end = progress.step == progress.total_steps
-        return at_end or (progress.step % every == 0 if every else progress.epoch_step == steps_per_epoch)
-
-    stop, stopped = StopSignal(), 0
-    log = Log(run_dir, progress, config.log_every, device)
     try:
-        # A signal in the middle of an evaluation leaves it to the resumed run.
-        if due(config.eval_every) and progress.evaluated < progress.step:
+        if progress.due(config.eval_every) and progress.evaluated < progress.step:
             assess()
             save_as("last", run.parts())
-        while progress.step < progress.total_steps and not stopped:
-            if progress.epoch_step == steps_per_epoch:
-                progress.next_epoch()
-            for micro in train_loader.epoch(progress.epoch, progress.epoch_step):
-                result = step(run, micro)
-                log.step([micro.ids], *result)
-                if log.due():
-                    log.training(log.flush() | learning_rates(run.optimizer))
-                if due(config.eval_every):
-                    assess()
-                stopped = stop.number
-                if stopped or due(config.checkpoint_every):
-                    save_as("last", run.parts())
-                if stopped or progress.step == progress.total_steps:
-                    break
+        for micro in training_batches(train_loader, progress):
+            log.step([micro], *step(run, micro))
+            if log.due():
+                log.training()
+            evaluating, saving = progress.due(config.eval_every), progress.due(config.checkpoint_every)
+            if evaluating:
+                assess()
+            stopped = stop.number
+            if stopped or saving:
+                save_as("last", run.parts())
+            if stopped:
+                break
     finally:
         train_loader.close()
         val_loader.close()
@@ -121,7 +111,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
 
 def main() -> int:
     config = parse()
-    return train(config, open_run(config), find_device())
+    return train(config, open_run(config), find_device(config.device))
 
 
 if __name__ == "__main__":

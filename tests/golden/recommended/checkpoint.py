@@ -1,5 +1,7 @@
 """Checkpoints: everything that resume needs in one file, written so that no moment of a crash can damage it.
 
+A run goes on from its newest whole checkpoint, and only as the computation that it was.
+
 A run folder keeps `checkpoints/last.pt`, the one before it (`previous.pt`) and `best.pt` (the model alone).
 Names in the file are those of the bare model. It loads with `weights_only=True`: nothing in it is ever executed.
 """
@@ -7,45 +9,34 @@ Names in the file are those of the bare model. It loads with `weights_only=True`
 import contextlib
 import json
 import os
-import random
 import zipfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from config import to_dict, write_config
 from model import build_model
+from progress import Progress
+from run import Run, random_state, set_random_state
+from schedule import check_total
 
 FORMAT = 1
-
-
-@dataclass
-class Progress:
-    """Where a run stands, in optimizer steps."""
-
-    epoch: int = 0
-    epoch_step: int = 0
-    step: int = 0
-    total_steps: int = 0
-    evaluated: int = 0
-    """The step of the last evaluation."""
-    best: float = float("inf")
-    """The lowest validation loss so far."""
-    loss_sum: float = 0.0
-    items: int = 0
-    """Sum and number of the training losses of this epoch so far."""
-    skipped: int = 0
-    """Steps that the optimizer left out because fp16 overflowed; the schedule does not count them."""
-
-    def next_step(self) -> None:
-        self.step += 1
-        self.epoch_step += 1
-
-    def next_epoch(self) -> None:
-        self.epoch += 1
-        self.epoch_step, self.loss_sum, self.items = 0, 0.0, 0
+# Values that a resumed run may change: what it computes does not depend on them, but for rounding.
+FREE = {
+    "run_dir",
+    "resume",
+    "epochs",
+    "max_steps",
+    "eval_every",
+    "checkpoint_every",
+    "log_every",
+    "device",
+    "loader",
+    "schedule.extend",
+}
 
 
 def save(
@@ -53,12 +44,13 @@ def save(
     parts: dict[str, Any],
     progress: Progress,
     extras: dict[str, Any],
+    device: torch.device,
 ) -> None:
     """Writes the states of `parts` (anything with state_dict) and the plain values of `extras` under their names.
 
     Raises SystemExit when the file cannot be written; what was there before is still there then.
     """
-    random_states = [random_state()]
+    random_states = [random_state(device)]
     content = {
         "format": FORMAT,
         **{name: part.state_dict() for name, part in parts.items()},
@@ -95,21 +87,6 @@ def plain(info: Any) -> Any:
         return json.loads(json.dumps(info))
     except (TypeError, ValueError) as error:
         raise SystemExit(f"source.info in data.py has to be plain numbers, texts, lists and dicts: {error}.") from None
-
-
-def random_state() -> dict[str, Any]:
-    """The states of the generators that models use, dropout for one. The order of the data does not depend on them."""
-    state = {"torch": torch.get_rng_state(), "python": random.getstate()}
-    if torch.accelerator.is_available():
-        state["device"] = torch.get_device_module().get_rng_state()
-    return state
-
-
-def set_random_state(state: dict[str, Any]) -> None:
-    torch.set_rng_state(state["torch"])
-    random.setstate(state["python"])
-    if "device" in state and torch.accelerator.is_available():
-        torch.get_device_module().set_rng_state(state["device"])
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -167,3 +144,53 @@ def load_model(run_dir: Path, name: str = "best") -> tuple[nn.Module, dict[str, 
     model = build_model(content["info"])
     restore(content, {"model": model})
     return model.eval(), content
+
+
+def resume(run_dir: Path, run: Run) -> None:
+    """Puts the run where its newest whole checkpoint stands, and keeps the values that were changed for it.
+
+    Raises SystemExit when there is no such checkpoint, or when this run would compute something else than it began.
+    """
+    content, config = newest(run_dir), to_dict(run.config)
+    check_config(content["config"], config)
+    restore(content, run.parts())
+    for name in content["progress"].keys() - {"total_steps", "steps_per_epoch"}:
+        setattr(run.progress, name, content["progress"][name])
+    check_total(content["progress"]["total_steps"], run.progress, run.config.schedule)
+    before = content["random"][0].get("device_type", run.device.type)
+    if before != run.device.type:
+        warning = (
+            f"This run goes on on {run.device.type} and was on {before}: the same but for rounding, and for what the "
+            "model itself draws at random there (dropout)."
+        )
+        print(warning)
+    set_random_state(content["random"][0], run.device)
+    write_config(run_dir, run.config)
+
+
+def check_config(saved: dict[str, Any], config: dict[str, Any], prefix: str = "") -> None:
+    """Raises SystemExit when a resumed run would compute something else than it began."""
+    for name in sorted(saved.keys() & config.keys() - FREE):
+        before, now, option = saved[name], config[name], prefix + name
+        if not prefix and isinstance(before, dict):
+            check_config(before, now, f"{option}.")
+        elif option not in FREE and before != now:
+            raise SystemExit(
+                f"This run was begun with --{option.replace('_', '-')} {before}, not {now}: "
+                "leave it out, or start a new run."
+            )
+
+
+def newest(run_dir: Path) -> dict[str, Any]:
+    """The newest whole checkpoint of a run. Raises SystemExit when there is none."""
+    problems = []
+    for name in ("last.pt", "previous.pt"):
+        try:
+            content = read(run_dir / "checkpoints" / name)
+        except ValueError as error:
+            problems.append(str(error))
+            continue
+        if problems and "damaged" in problems[0]:
+            print(f"{problems[0][0].upper()}{problems[0][1:]}: going on from {name}.")
+        return content
+    raise SystemExit(f"Nothing to resume in {run_dir}: {'; '.join(problems)}.")

@@ -42,7 +42,9 @@ class Config:
     weight_decay: float = 0.05
     """Weight decay of AdamW, decoupled from the gradient."""
     seed: int = 0
-    """Decides the split, the initial weights, the order of the samples and every other random choice."""
+    """Decides the split, the initial weights, the order of the samples, and what torch, Python and NumPy draw."""
+    device: str = "auto"
+    """auto: the accelerator of this machine, else the CPU. Or cpu, cuda, cuda:1, mps, xpu, ... by PyTorch's name."""
     run_dir: Path | None = None
     """Folder of this run; by default runs/<time>."""
     resume: bool = False

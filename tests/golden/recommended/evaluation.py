@@ -6,8 +6,8 @@ from torch import Tensor
 from device import numbers, to_device
 from loader import Loader
 from model import metrics
+from progress import StopSignal
 from run import Run
-from stopping import StopSignal
 
 
 @torch.no_grad()
@@ -28,4 +28,6 @@ def evaluate(run: Run, loader: Loader, stop: StopSignal) -> dict[str, float]:
     run.model.train()
     # In Python's float64, so that a mean hardly depends on the batch size.
     totals = {name: (sum(numbers(sums[name])), sum(numbers(counts[name]))) for name in sums}
-    return {} if stop.number else {name: score / items for name, (score, items) in totals.items()}
+    if stop.number:
+        return {}
+    return {name: score / items for name, (score, items) in totals.items()}

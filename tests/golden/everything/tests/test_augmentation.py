@@ -10,9 +10,9 @@ from torch import Tensor
 import train
 from augmentation import AugmentationConfig, mix, noise
 from data import augment
-from device import tree_map
+from device import to_device, tree_map
 from loader import First, MicroBatch
-from model import count, loss
+from model import loss
 from run import Run
 
 CPU = torch.device("cpu")
@@ -30,14 +30,14 @@ def equal(batch: Any, other: Any) -> bool:
 
 
 @pytest.fixture
-def changed(sources: tuple[First, First]) -> Callable[..., Any]:
+def changed(sources: tuple[First, First], device: torch.device) -> Callable[..., Any]:
     """changed(ids, epoch, seed) is the augmented batch; skips if data.augment changes nothing."""
-    batch = sources[0].fetch(IDS, 0)
-    if equal(batch, augment(batch, noise(0, 0, IDS, CPU))):
+    batch = to_device(sources[0].fetch(IDS, 0), device)
+    if equal(batch, augment(batch, noise(0, 0, IDS, device))):
         pytest.skip("data.augment changes nothing")
 
     def changed(ids: Tensor, epoch: int, seed: int = 0) -> Any:
-        return augment(sources[0].fetch(ids, epoch), noise(seed, epoch, ids, CPU))
+        return augment(to_device(sources[0].fetch(ids, epoch), device), noise(seed, epoch, ids, device))
 
     return changed
 
@@ -54,12 +54,13 @@ def test_noise_is_uniform_and_independent() -> None:
     assert correlation.abs().max() < 5 / 20_000**0.5
 
 
-def test_noise_is_a_function_of_the_sample() -> None:
+def test_noise_is_a_function_of_the_sample(device: torch.device) -> None:
     assert mix(torch.tensor([1, 2, 2**32 - 1])).tolist() == [1753845952, 3507691905, 1734902346]
-    whole, again = noise(7, 3, IDS, CPU), noise(7, 3, IDS, CPU)
+    whole, again = noise(7, 3, IDS, device), noise(7, 3, IDS, device)
     numbers = again(5)
     assert torch.equal(torch.cat((whole(2), whole(3)), dim=1), numbers), "draws are counted one by one"
-    assert torch.equal(noise(7, 3, IDS[[8, 2]], CPU)(5), numbers[[8, 2]]), "the batch does not matter"
+    assert torch.equal(noise(7, 3, IDS[[8, 2]], device)(5), numbers[[8, 2]]), "the batch does not matter"
+    assert torch.equal(noise(7, 3, IDS, CPU)(5), numbers.cpu()), "another device has other numbers"
 
 
 def test_epochs_and_seeds_differ(changed: Callable[..., Any]) -> None:
@@ -74,11 +75,14 @@ def test_a_sample_is_changed_alike_in_any_batch(changed: Callable[..., Any]) -> 
         assert torch.equal(whole, torch.cat(parts)), "in data.augment the samples touch each other"
 
 
-def test_input_and_generator_are_left_alone(sources: tuple[First, First]) -> None:
-    batch, state = sources[0].fetch(IDS, 0), torch.get_rng_state()
-    augment(batch, noise(0, 0, IDS, CPU))
-    assert equal(batch, sources[0].fetch(IDS, 0)), "data.augment changes its input: the cache may own it"
-    assert torch.equal(state, torch.get_rng_state()), "data.augment draws from torch's generator: use noise"
+def test_input_and_generators_are_left_alone(sources: tuple[First, First], device: torch.device) -> None:
+    module = torch if device.type == "cpu" else torch.get_device_module(device)
+    batch, states = to_device(sources[0].fetch(IDS, 0), device), [torch.get_rng_state(), module.get_rng_state()]
+    augment(batch, noise(0, 0, IDS, device))
+    again = to_device(sources[0].fetch(IDS, 0), device)
+    assert equal(batch, again), "data.augment changes its input: the cache may own it"
+    now = [torch.get_rng_state(), module.get_rng_state()]
+    assert equal(states, now), "data.augment draws from torch's generator: use noise"
 
 
 @pytest.mark.parametrize("enabled", [True, False])
@@ -88,5 +92,5 @@ def test_training_uses_it(
     run, plain = begin(seed=4, augmentation=AugmentationConfig(enabled)), micro(0, 12)
     for run.progress.epoch in (0, 1):
         expected = changed(IDS, run.progress.epoch, seed=4) if enabled else plain.batch
-        total = train.backward(run, plain, torch.as_tensor(1 / count(plain.batch)))
-        assert torch.equal(total, loss(run.model, expected).detach())
+        total = loss(run.model, expected).detach()
+        assert torch.equal(train.step(run, [plain])[0], total)

@@ -12,8 +12,6 @@ from compiling import CompileConfig, works
 from loader import MicroBatch
 from run import Run
 
-CPU = torch.device("cpu")
-
 
 def steps(run: Run, micro: Callable[[int, int], MicroBatch]) -> None:
     """An epoch with a smaller last batch."""
@@ -21,8 +19,11 @@ def steps(run: Run, micro: Callable[[int, int], MicroBatch]) -> None:
         train.step(run, [micro(start, stop)])
 
 
-def test_compiled_is_eager(begin: Callable[..., Run], micro: Callable[[int, int], MicroBatch]) -> None:
-    if not works(CPU):
+@pytest.mark.usefixtures("float64")
+def test_compiled_is_eager(
+    begin: Callable[..., Run], micro: Callable[[int, int], MicroBatch], device: torch.device
+) -> None:
+    if not works(device):
         pytest.skip("no compiler on this machine")
     torch._dynamo.reset()
     eager, compiled = begin(), begin(compile=CompileConfig())

@@ -16,36 +16,31 @@ import train
 from config import Config
 from debug import DebugConfig, Hooks
 from loader import MicroBatch
-from model import count
 from run import Run
 
-CPU = torch.device("cpu")
 ANOMALY = DebugConfig(hooks=False, anomaly=True)
 Begin, Micro = Callable[..., Run], Callable[[int, int], MicroBatch]
 
 
 def advance(run: Run, micro: Micro, steps: int = 3) -> None:
     for start in range(0, 8 * steps, 8):
-        batch = micro(start, start + 8)
-        run.optimizer.zero_grad()
-        train.backward(run, batch, torch.as_tensor(1 / count(batch.batch)))
-        train.update(run)
+        train.step(run, [micro(start, start + 8)])
 
 
 def watched(run: Run, micro: Micro) -> tuple[list[str], dict[str, float]]:
     """Makes three steps with hooks on; returns the layers that ran, and the last row."""
-    hooks = Hooks(run.model, DebugConfig(), CPU)
+    hooks = Hooks(run.model, DebugConfig(), run.device)
     advance(run, micro)
     row = hooks.row()
     hooks.remove()
     return [name for name in hooks.layers if math.isfinite(row[f"debug/{name}/activation_mean"])], row
 
 
-def test_hooks_change_nothing_and_are_removed(begin: Begin, micro: Micro) -> None:
+def test_hooks_change_nothing_and_are_removed(begin: Begin, micro: Micro, same: Callable[..., bool]) -> None:
     plain, hooked = begin(), begin()
     advance(plain, micro)
     watched(hooked, micro)
-    assert torch.equal(parameters(plain), parameters(hooked))
+    assert same(parameters(plain), parameters(hooked))
     assert not any(module._forward_hooks for module in hooked.model.modules())
 
 
@@ -71,7 +66,7 @@ def test_hooks_fire_in_a_compiled_model(begin: Begin, micro: Micro) -> None:
 
 def test_layer_without_gradient_is_named(begin: Begin, micro: Micro, capsys: Any) -> None:
     run = begin()
-    run.model.register_parameter("idle", nn.Parameter(torch.zeros(2)))
+    run.model.register_parameter("idle", nn.Parameter(torch.zeros(2, device=run.device)))
     watched(run, micro)
     assert "No gradient reaches idle:" in capsys.readouterr().out
 
@@ -85,7 +80,7 @@ def test_anomaly_mode_names_the_layer(begin: Begin, micro: Micro, direction: str
         return output * torch.nan if direction == "forward" else output + (output * 0).sqrt()
 
     run.model.get_submodule(layer).register_forward_hook(poison)
-    hooks = Hooks(run.model, ANOMALY, CPU)
+    hooks = Hooks(run.model, ANOMALY, run.device)
     with pytest.raises(SystemExit, match=f"layer {layer} "):
         try:
             advance(run, micro)
@@ -100,7 +95,7 @@ def test_anomaly_mode_names_the_layer(begin: Begin, micro: Micro, direction: str
 def test_overflow_of_fp16_is_no_anomaly(begin: Begin, micro: Micro) -> None:
     run, layer = begin(), watched(begin(), micro)[0][0]
     run.model.get_submodule(layer).register_forward_hook(lambda module, inputs, output: output + torch.inf)
-    hooks = Hooks(run.model, ANOMALY, CPU, fp16=True)
+    hooks = Hooks(run.model, ANOMALY, run.device, fp16=True)
     advance(run, micro, steps=1)
     hooks.remove()
 

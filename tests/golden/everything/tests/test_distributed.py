@@ -6,6 +6,7 @@ Run by torchrun this file is one of the two processes; what they found comes bac
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,14 @@ from config import AccumulationConfig, Config
 from evaluation import evaluate
 from loader import First, Loader, windows
 from model import SEPARABLE
+from progress import StopSignal
 from run import Run, build
-from stopping import StopSignal
 
 CPU = torch.device("cpu")
-pytestmark = pytest.mark.skipif(not SEPARABLE, reason="model.SEPARABLE is False: ranks are not one large batch")
+pytestmark = [
+    pytest.mark.skipif(not SEPARABLE, reason="model.SEPARABLE is False: ranks are not one large batch"),
+    pytest.mark.usefixtures("float64"),
+]
 
 
 def global_config(size: int = 8) -> Config:
@@ -34,12 +38,12 @@ def global_config(size: int = 8) -> Config:
     return replace(config, accumulation=AccumulationConfig(3))
 
 
-def trained(training: First, size: int, seen: list[int]) -> Run:
+def trained(training: First, size: int, seen: list[int], device: torch.device) -> Run:
     """Two epochs by hand, in eval mode; notes the ids of this process's own samples in the first."""
     config = global_config(size)
-    run = build(config, training.info, CPU, steps_per_epoch=4)
+    run = build(config, training.info, device, steps_per_epoch=4)
     run.model.eval()
-    loader = Loader(training, config.batch_size, 0, config.loader, CPU, shuffle=True)
+    loader = Loader(training, config.batch_size, 0, config.loader, device, shuffle=True)
     for epoch in range(2):
         for window in windows(loader.epoch(epoch), config.accumulation.steps):
             train.step(run, window)
@@ -52,45 +56,51 @@ def scores(run: Run, validation: First) -> dict[str, float]:
     stop = StopSignal()
     found = {}
     for size in (10, 9, 1):
-        loader = Loader(First(validation, size), run.config.batch_size, 0, run.config.loader, CPU, shuffle=False)
+        loader = Loader(First(validation, size), run.config.batch_size, 0, run.config.loader, run.device, shuffle=False)
         found |= {f"{name} of {size}": value for name, value in evaluate(run, loader, stop).items()}
     stop.close()
     return found
 
 
-def process(folder: Path) -> None:
-    """What each of the two processes does."""
+def process(folder: Path, name: str) -> None:
+    """What each of the two processes does, on a device of that name."""
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
-    distributed.start(CPU, global_config().ddp)
+    device = distributed.start(name, global_config().ddp)
     (folder / "started").touch()
-    training, validation = few_samples()
+    training, validation = few_samples(device)
     seen: list[int] = []
-    run = trained(training, 8, seen)
+    run = trained(training, 8, seen, device)
     found: dict[str, Any] = {
         "parameters": distributed.all_gather(parameters(run)),
         "seen": distributed.all_gather(seen),
         # Five samples, two at a time: in the last step the second process has none.
-        "idle": distributed.all_gather(parameters(trained(First(training, 5), 2, []))),
+        "idle": distributed.all_gather(parameters(trained(First(training, 5), 2, [], device))),
     }
     found["scores"] = scores(run, validation)
 
     # Rank 0's buffers are the ones that count.
-    run.model.register_buffer("probe", torch.tensor(float(distributed.rank())))
+    run.model.register_buffer("probe", torch.tensor(float(distributed.rank()), device=device))
     scores(run, validation)
     found["buffers"] = distributed.all_gather(float(run.model.get_buffer("probe")))
 
-    # One process gets a signal in its fourth step; both stop there, and go on later.
+    # One process gets a signal in its fourth step, after which an evaluation is due: both stop there, and go on later.
     config = replace(global_config(), epochs=4)
     train.load = lambda *arguments: (training, validation)
     for name in ("whole", "cut"):
         (folder / name).mkdir(exist_ok=True)
-    codes = [train.train(config, folder / "whole", CPU)]
+    codes = [train.train(config, folder / "whole", device)]
     with pytest.MonkeyPatch.context() as patch:
         if distributed.rank() == 1:
             stop_in(patch, "step", 4, 15)
-        codes.append(train.train(config, folder / "cut", CPU))
-    codes.append(train.train(replace(config, resume=True), folder / "cut", CPU))
+        codes.append(train.train(config, folder / "cut", device))
+    codes.append(train.train(replace(config, resume=True), folder / "cut", device))
+    # Where nothing is due both stop a step later.
+    (folder / "late").mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        if distributed.rank() == 1:
+            stop_in(patch, "step", 4, 15)
+        codes.append(train.train(replace(config, eval_every=99, checkpoint_every=99), folder / "late", device))
     found["codes"] = distributed.all_gather(codes)
     if distributed.rank() == 0:
         torch.save(found, folder / "found.pt")
@@ -98,7 +108,14 @@ def process(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared(device: torch.device) -> torch.device:
+    """Where the two processes train: on the accelerator where there is one for each."""
+    two = device.type != "cpu" and distributed.collectives(device) and torch.accelerator.device_count() > 1
+    return device if two else CPU
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, shared: torch.device) -> Path:
     """The folder in which two processes left what they found."""
     here = Path(__file__).parent
     # --standalone takes a free port.
@@ -107,7 +124,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     for _ in range(2):
         folder = tmp_path_factory.mktemp("two")
-        done = subprocess.run([*command, str(folder)], env=environment, timeout=240, capture_output=True, text=True)
+        done = subprocess.run(
+            [*command, str(folder), shared.type], env=environment, timeout=240, capture_output=True, text=True
+        )
         # Now and then gloo does not find the other process: only that gets a second try.
         if (folder / "started").exists():
             break
@@ -121,16 +140,18 @@ def found(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def alone() -> tuple[Run, list[int], dict[str, float]]:
+def alone(shared: torch.device) -> tuple[Run, list[int], dict[str, float]]:
     """The same in this one process."""
-    training, validation = few_samples()
+    training, validation = few_samples(shared)
     seen: list[int] = []
-    run = trained(training, 8, seen)
+    run = trained(training, 8, seen, shared)
     return run, seen, scores(run, validation)
 
 
-def test_two_processes_train_like_one(found: dict[str, Any], alone: tuple[Run, list[int], dict[str, float]]) -> None:
-    few = trained(First(few_samples()[0], 5), 2, [])
+def test_two_processes_train_like_one(
+    found: dict[str, Any], alone: tuple[Run, list[int], dict[str, float]], shared: torch.device
+) -> None:
+    few = trained(First(few_samples(shared)[0], 5), 2, [], shared)
     for (first, second), one in ((found["parameters"], alone[0]), (found["idle"], few)):
         assert torch.equal(first, second), "the ranks drift apart"
         assert torch.allclose(first, parameters(one), rtol=0, atol=1e-10)
@@ -148,10 +169,13 @@ def test_buffers_are_those_of_rank_0(found: dict[str, Any]) -> None:
     assert found["buffers"] == [0.0, 0.0]
 
 
-def test_one_signal_stops_all_and_resume_goes_on(found: dict[str, Any], folder: Path) -> None:
-    assert found["codes"] == [[0, 143, 0], [0, 143, 0]]
-    assert rows(folder / "cut") == rows(folder / "whole")
+def test_one_signal_stops_all_and_resume_goes_on(
+    found: dict[str, Any], folder: Path, same: Callable[..., bool]
+) -> None:
+    assert found["codes"] == [[0, 143, 0, 143]] * 2
+    assert [row["step"] for row in rows(folder / "late")] == [1, 2, 3, 4, 5]
+    assert same(rows(folder / "cut"), rows(folder / "whole"))
 
 
 if __name__ == "__main__":
-    process(Path(sys.argv[1]))
+    process(Path(sys.argv[1]), sys.argv[2])

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from data import DataConfig, load
-from export import BATCHES, Example, Row, Run, call, export_all, export_one, rows
+from export import BATCHES, Example, Export, Exported, call, export_all, export_one, samples
 from model import build_model, example_input
 
 # A program that has only the files, in a folder of its own.
@@ -49,7 +49,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     model, example = build_model(source.info), example_input(source.fetch(torch.arange(8), 0))
     before, state = copy.deepcopy(model), torch.get_rng_state()
     table = export_all(model, source.info, example, tmp_path_factory.mktemp("exports"))
-    state_after, inputs = torch.get_rng_state(), [rows(example, n) for n in BATCHES + BATCHES]
+    state_after, inputs = torch.get_rng_state(), [samples(example, n) for n in BATCHES + BATCHES]
     with torch.no_grad():
         expected = [call(copy.deepcopy(before).eval(), x) for x in inputs]
     return SimpleNamespace(
@@ -59,14 +59,14 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
 
 def test_moved_files_give_what_the_model_gives_and_twice_the_same(exported: SimpleNamespace, tmp_path: Path) -> None:
     torch.save(exported.inputs, tmp_path / "inputs.pt")
-    for row in exported.table:
-        assert not row.problem
-        shutil.copy(row.path, tmp_path)
+    for export in exported.table:
+        assert not export.problem
+        shutil.copy(export.path, tmp_path)
     command = [sys.executable, "-c", ELSEWHERE, str(Path(__file__).parents[1])]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     results = torch.load(tmp_path / "outputs.pt")
-    assert set(results) == {row.format for row in exported.table}
+    assert set(results) == {export.format for export in exported.table}
     for outputs in results.values():
         found = [call(lambda *output: output, x if isinstance(x, tuple | list) else (x,)) for x in outputs]
         torch.testing.assert_close(found, exported.expected, rtol=1e-4, atol=1e-4)
@@ -83,9 +83,9 @@ def test_the_model_can_go_on_training(exported: SimpleNamespace) -> None:
 def test_a_batch_size_fixed_in_the_code_is_refused(tmp_path: Path) -> None:
     model = nn.Identity()
     model.forward = lambda x: x + 1 if x.shape[0] == 11 else x
-    row = export_all(model, {}, (torch.zeros(2, 3),), tmp_path)[0]
-    assert "batches of any size" in row.problem
-    assert not row.path.exists()
+    export = export_all(model, {}, (torch.zeros(2, 3),), tmp_path)[0]
+    assert "batches of any size" in export.problem
+    assert not export.path.exists()
 
 
 @pytest.mark.parametrize(
@@ -103,18 +103,18 @@ def test_a_missing_package_is_named(package: str, tmp_path: Path, monkeypatch: p
 
 
 def test_a_file_that_differs_is_not_left(tmp_path: Path) -> None:
-    def write(model: nn.Module, example: Example, info: str, path: Path) -> Run:
+    def write(model: nn.Module, example: Example, info: str, path: Path) -> Exported:
         path.touch()
         return lambda x: model(x) + 1
 
     with pytest.raises(AssertionError, match="it differs from the model"):
-        export_one(Row("odd", tmp_path / "odd", write), nn.Identity(), "{}", (torch.zeros(2, 3),))
+        export_one(Export("odd", tmp_path / "odd", write), nn.Identity(), "{}", (torch.zeros(2, 3),))
     assert not list(tmp_path.iterdir())
 
 
 def test_what_fails_its_check_leaves_no_file_and_says_why(tmp_path: Path) -> None:
     model = nn.Identity()
     model.forward = torch.rand_like
-    for row in export_all(model, {}, (torch.zeros(2, 3),), tmp_path):
-        assert "differ" in row.problem
+    for export in export_all(model, {}, (torch.zeros(2, 3),), tmp_path):
+        assert "differ" in export.problem
     assert not list(tmp_path.iterdir())

@@ -1,5 +1,6 @@
 """Resume: a run that was stopped anywhere and gone on with is, bit for bit, the run that was not stopped."""
 
+import random
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,19 +12,10 @@ import torch
 from conftest import rows, stop_in
 
 import train
-from checkpoint import Progress, read
+from checkpoint import read
 from config import AccumulationConfig, Config
 from loader import First, LoaderConfig
-
-
-def equal(left: Any, right: Any) -> bool:
-    if isinstance(left, torch.Tensor):
-        return torch.equal(left, right)
-    if isinstance(left, dict):
-        return left.keys() == right.keys() and all(equal(left[key], right[key]) for key in left)
-    if isinstance(left, (list, tuple)):
-        return len(left) == len(right) and all(map(equal, left, right))
-    return left == right
+from progress import Progress
 
 
 @pytest.mark.parametrize(
@@ -33,7 +25,8 @@ def equal(left: Any, right: Any) -> bool:
 def test_run_stopped_everywhere_is_the_uninterrupted_one(
     run_in: Callable[..., int],
     config: Config,
-    sources: tuple[First, First],
+    host_sources: tuple[First, First],
+    same: Callable[..., bool],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     function: str,
@@ -43,8 +36,9 @@ def test_run_stopped_everywhere_is_the_uninterrupted_one(
     config = replace(config, batch_size=4, accumulation=AccumulationConfig(2))
     if workers:  # through the DataLoader, also where the samples lie on the device
         config = replace(config, epochs=1, loader=LoaderConfig(workers=workers))
-        for source in sources:
+        for source in host_sources:
             monkeypatch.setattr(source, "on_device", False)
+        monkeypatch.setattr(train, "load", lambda *arguments: host_sources)
     assert run_in(tmp_path / "whole", config) == 0
     codes = [-1]
     while codes[-1]:
@@ -57,11 +51,33 @@ def test_run_stopped_everywhere_is_the_uninterrupted_one(
             with (tmp_path / "cut" / "metrics.jsonl").open("a") as log:
                 log.write('{"step": 999}\n{"ste')
     assert codes[1:] == [128 + number] * (config.epochs if function == "evaluate" else 4 * config.epochs) + [0]
-    assert rows(tmp_path / "cut") == rows(tmp_path / "whole")
+    assert same(rows(tmp_path / "cut"), rows(tmp_path / "whole"))
     for name in ("last.pt", "best.pt"):
         whole, cut = (read(tmp_path / folder / "checkpoints" / name) for folder in ("whole", "cut"))
-        different = [key for key in whole if key != "config" and not equal(whole[key], cut[key])]
+        different = [key for key in whole if key != "config" and not same(whole[key], cut[key])]
         assert not different, f"{name}: {different} differ; is something in data.py or model.py random without a seed?"
+
+
+def test_random_numbers_go_on_where_they_stopped(
+    run_in: Callable[..., int], config: Config, device: torch.device, tmp_path: Path
+) -> None:
+    """Those of the device, torch, Python and NumPy, which the owner's model or data may draw."""
+    numpy = pytest.importorskip("numpy")
+    make_step, drawn = train.step, {"whole": [], "again": [], "cut": []}
+    for folder, numbers in drawn.items():
+
+        def step(*arguments: Any, numbers: list[Any] = numbers) -> Any:
+            on_device = float(torch.rand((), device=device))
+            numbers.append((on_device, float(torch.rand(())), random.random(), numpy.random.random()))
+            return make_step(*arguments)
+
+        for resume in (False, True) if folder == "cut" else (False,):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(train, "step", step)
+                if folder == "cut" and not resume:
+                    stop_in(patch, "step", 3, signal.SIGTERM)
+                run_in(tmp_path / folder, replace(config, resume=resume))
+    assert drawn["whole"] == drawn["again"] == drawn["cut"]
 
 
 def test_rows_are_in_the_file_before_the_checkpoint_that_counts_on_them(
