@@ -17,13 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pytest
 import yaml
-from jinja2 import meta, nodes
+from jinja2 import nodes
 
 from matrix.arrays import covering_array
-from matrix.conditions import Conditions
+from matrix.conditions import Conditions, compiled, names_in
 from matrix.space import TooManyError
 from tests.choices import SPACE
 from tests.conftest import ROOT, commit, tree
@@ -33,54 +32,43 @@ from tricks.template.rendering import GIVEN, Template
 from web import build, site
 from web.translate import Json, Text, Translator, Unknown
 
-MOST = 2**12  # variants of a part; a part that has more is looked at by its own parts
 TEMPLATE = SPACE.template
 TEXTS = list(SPACE.texts)
+# What a filter is tried on where its body has too many variants: blank lines, indented ones, brackets over lines.
+SAMPLE = (ROOT / "template/train.py").read_text(encoding="utf-8")
 
 
 def translator(template: Template) -> Translator:
     return Translator(template.environment, template.root, set(template.questions) | GIVEN)
 
 
-def printed(environment: jinja2.Environment, statement: nodes.Node) -> jinja2.Template:
-    """A statement as a template of its own."""
-    part = nodes.Template([statement], lineno=statement.lineno)
-    part.set_environment(environment)
-    return jinja2.Template.from_code(environment, environment.compile(part), environment.make_globals(None))
-
-
-def names(environment: jinja2.Environment, statement: nodes.Node) -> tuple[str, ...]:
-    part = nodes.Template([statement], lineno=statement.lineno)
-    part.set_environment(environment)
-    return tuple(sorted(meta.find_undeclared_variables(part)))
-
-
 def parts(conditions: Conditions, statements: list[nodes.Node]) -> Iterator[tuple[nodes.Node, list[dict[str, Any]]]]:
     """Statements with all combinations of what they read; one with too many is taken apart.
 
     Rendering joins the texts of statements, and nothing that is translated changes what follows it. So where each
-    statement is equal, every file is. An `if` is its condition and its bodies;
-    a filter, its body and what it does to a text.
+    statement is equal, every file is. An `if` is its condition and its bodies; a filter, its body and what it does to a
+    text, of which a sample is taken.
     """
     for statement in statements:
-        read = names(conditions.space.template.environment, statement)
-        if GIVEN & set(read):
+        read = names_in(TEMPLATE.environment, [statement])
+        if GIVEN & read:
             continue
         try:
-            combinations = [values for values, _ in conditions.cases(read)]
+            yield statement, [values for values, _ in conditions.cases(read)]
         except TooManyError:
-            combinations = None
-        if combinations is not None and len(combinations) <= MOST:
-            yield statement, combinations
-        elif isinstance(statement, nodes.If):
-            said = [nodes.Output([nodes.TemplateData(text)]) for text in ("yes", "no")]
-            condition = nodes.If(statement.test, said[:1], [], said[1:], lineno=statement.lineno)
-            branches = [nodes.If(branch.test, branch.body, [], [], lineno=branch.lineno) for branch in statement.elif_]
-            yield from parts(conditions, [condition, *branches, *statement.body, *statement.else_])
-        elif isinstance(statement, nodes.FilterBlock):
-            yield from parts(conditions, statement.body)
-        else:
-            raise AssertionError(f"line {statement.lineno}: {len(combinations or [])} combinations in one statement")
+            if isinstance(statement, nodes.If):
+                said = [nodes.Output([nodes.TemplateData(text)]) for text in ("yes", "no")]
+                condition = nodes.If(statement.test, said[:1], [], said[1:], lineno=statement.lineno)
+                branches = [nodes.If(other.test, other.body, [], [], lineno=other.lineno) for other in statement.elif_]
+                yield from parts(conditions, [condition, *branches, *statement.body, *statement.else_])
+            elif isinstance(statement, nodes.FilterBlock):
+                sample = nodes.Output([nodes.TemplateData(SAMPLE)], lineno=statement.lineno)
+                alone = nodes.FilterBlock([sample], statement.filter, lineno=statement.lineno)
+                yield from parts(conditions, [alone, *statement.body])
+            elif isinstance(statement, nodes.Output) and len(statement.nodes) > 1:
+                yield from parts(conditions, [nodes.Output([node], lineno=node.lineno) for node in statement.nodes])
+            else:
+                raise
 
 
 def test_every_variant_of_every_file() -> None:
@@ -97,7 +85,7 @@ def test_every_variant_of_every_file() -> None:
             joined += whole.body([statement])
         assert merged(joined) == whole.body(tree.body)  # a file is its statements, one after the other
         for statement, combinations in parts(conditions, tree.body):
-            template = printed(environment, statement)
+            template = compiled(environment, [statement])
             jobs.append([whole.body([statement]), combinations])
             wanted.append([texts.setdefault(template.render(values), len(texts)) for values in combinations])
     code = """
@@ -239,11 +227,11 @@ def test_words_through_everything_that_prints_them() -> None:
         for output in environment.parse(text).find_all(nodes.Output):
             for expression in output.nodes:
                 statement = nodes.Output([expression], lineno=output.lineno)
-                read = names(environment, statement)
+                read = sorted(names_in(environment, [statement]))
                 if read and set(read) <= allowed:
                     jobs[str(expression)] = (
                         Text(translate, "a test").body([statement]),
-                        printed(environment, statement),
+                        compiled(environment, [statement]),
                         read,
                     )
     texts = words(20_000, 11)
@@ -401,6 +389,7 @@ def small(folder: Path, text: str = "", question: str = "", exclude: str = "") -
         "\n{{ 'a' | regex_replace('\\\\w', 'b') }}\n",
         "\n{{ 'a' | regex_replace('(?i)a', 'b') }}\n",
         "\n{{ 'a' | regex_replace('(', 'b') }}\n",
+        "\n{{ 'a' | regex_replace('(?<=a)b', 'b') }}\n",
         "\n{{ 'a' | regex_replace(techniques, 'b') }}\n",
         "\n{{ 1.5 }}\n",
         "\n{{ techniques.index('amp') }}\n",
@@ -443,12 +432,18 @@ def test_regular_expressions() -> None:
         ("(?:ab|b)*", "-"),
         (r"\.|[\]\-^]", r"\\"),
         ("$", "!"),
+        ("(?m)^a|b$", "<>"),
+        ("(?m)^$", "-"),
+        ("(?!)", "-"),
+        ("a(?!b)(.)", r"\1\1"),
+        ("a(?=b)", "_"),
+        (r"\Aa|b\Z", "_"),
     ]
     source = random.Random(1)
     texts = ["".join(source.choices("ab.]^-\n0", k=source.randrange(8))) for _ in range(500)]
     code = """
       const { render } = await load("engine.js");
-      const replaced = (text, call) => render([["out", ["replace", ["=", text], ...call]]], {});
+      const replaced = (text, call) => render([["out", ["replace", ["=", text], ["=", call]]]], {});
       return data.cases.map((call) => data.texts.map((text) => replaced(text, call)));"""
     calls = [[*regular(pattern), template(pattern, replacement)] for pattern, replacement in cases]
     found = javascript(code, {"cases": calls, "texts": texts})

@@ -110,7 +110,7 @@ const OPERATIONS = {
   },
   json: (values, a, ascii) => json(evaluate(a, values), ascii),
   yaml: (values, a) => dump(evaluate(a, values)),
-  replace: (values, a, source, groups, template) => replaced(evaluate(a, values), source, groups, template),
+  replace: (values, a, how) => replaced(evaluate(a, values), ...evaluate(how, values)),
   search: (values, a, source) => text(evaluate(a, values)).match(pattern(source))?.[0] ?? null,
 };
 
@@ -148,7 +148,7 @@ function readsOf(parts, found = new Set()) {
   return found;
 }
 
-const operands = ([operation, ...rest]) => (["join", "json", "replace", "search"].includes(operation) ? rest.slice(0, 1) : rest);
+const operands = ([operation, ...rest]) => (["join", "json", "search"].includes(operation) ? rest.slice(0, 1) : rest);
 
 /** What YAML makes of a rendered default: booleans, and lists written by to_json. */
 function parsed(rendered) {

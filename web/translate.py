@@ -206,8 +206,17 @@ def plain(name: str) -> Callable[..., Json]:
 
 
 def replace(text: Text, value: Json, arguments: list[nodes.Expr]) -> Json:
-    pattern, replacement = (text.constant(argument) for argument in exactly(2, arguments))
-    return ["replace", value, *regular(pattern), template(pattern, replacement)]
+    pattern, replacement = exactly(2, arguments)
+    return ["replace", value, substitution(text, pattern, text.constant(replacement))]
+
+
+def substitution(text: Text, pattern: nodes.Expr, replacement: str) -> Json:
+    """An expression for pattern, groups and replacement; the pattern may be one of several constants."""
+    if isinstance(pattern, nodes.CondExpr) and pattern.expr2 is not None:
+        branches = [substitution(text, branch, replacement) for branch in (pattern.expr1, pattern.expr2)]
+        return ["?", text.expression(pattern.test), *branches]
+    constant = text.constant(pattern)
+    return ["=", [*regular(constant), template(constant, replacement)]]
 
 
 def search(text: Text, value: Json, arguments: list[nodes.Expr]) -> Json:
@@ -267,40 +276,55 @@ def regular(pattern: str) -> tuple[str, int]:
     TypeError for what is not translated; \\w, \\d and \\s are among it, since they are wider in Python.
     """
     tree = sre_parser.parse(pattern)
-    if tree.state.flags & ~re.UNICODE:
+    if tree.state.flags & ~(re.UNICODE | re.MULTILINE):
         raise TypeError("flags in a pattern")
-    return sequence(tree), tree.state.groups - 1
+    return sequence(tree, bool(tree.state.flags & re.MULTILINE)), tree.state.groups - 1
 
 
-def sequence(tree: Any) -> str:
-    return "".join(item(operation, argument) for operation, argument in tree)
+def sequence(tree: Any, lines: bool) -> str:
+    """Parts of a pattern; with `lines`, ^ and $ stand at each line."""
+    return "".join(item(operation, argument, lines) for operation, argument in tree)
 
 
-def item(operation: Any, argument: Any) -> str:
+def item(operation: Any, argument: Any, lines: bool) -> str:
     if operation is sre.LITERAL:
         return character(argument)
     if operation is sre.NOT_LITERAL:
         return f"[^{character(argument)}]"
+    if operation is sre.ANY:
+        return f"[^{character(10)}]"
     if operation is sre.IN:
         return f"[{''.join(member(*pair) for pair in argument)}]"
     if operation is sre.BRANCH:
-        return f"(?:{'|'.join(map(sequence, argument[1]))})"
+        return f"(?:{'|'.join(sequence(branch, lines) for branch in argument[1])})"
     if operation is sre.SUBPATTERN:
         group, added, removed, inner = argument
         if added or removed:
             raise TypeError("flags in a pattern")
-        return f"({'?:' if group is None else ''}{sequence(inner)})"
+        return f"({'?:' if group is None else ''}{sequence(inner, lines)})"
     if operation in (sre.MAX_REPEAT, sre.MIN_REPEAT):
         least, most, inner = argument
         times = f"{{{least},{'' if most is sre.MAXREPEAT else most}}}"
-        return f"(?:{sequence(inner)}){times}{'?' if operation is sre.MIN_REPEAT else ''}"
-    if operation is sre.AT and argument in (sre.AT_BEGINNING, sre.AT_BEGINNING_STRING):
-        return "^"
-    if operation is sre.AT and argument is sre.AT_END:
-        return "(?=\\n?$)"
-    if operation is sre.AT and argument is sre.AT_END_STRING:
-        return "$"
+        return f"(?:{sequence(inner, lines)}){times}{'?' if operation is sre.MIN_REPEAT else ''}"
+    if operation in (sre.ASSERT, sre.ASSERT_NOT) and argument[0] == 1:  # ahead
+        return f"(?{'=' if operation is sre.ASSERT else '!'}{sequence(argument[1], lines)})"
+    if operation is sre.FAILURE:
+        return "(?!)"
+    if operation is sre.AT and (argument, lines) in PLACES:
+        return PLACES[argument, lines]
     raise TypeError(f"{str(operation).lower()} in a pattern")
+
+
+PLACES = {
+    (sre.AT_BEGINNING, False): "^",
+    (sre.AT_BEGINNING, True): "(?<![^\\n])",
+    (sre.AT_BEGINNING_STRING, False): "^",
+    (sre.AT_BEGINNING_STRING, True): "^",
+    (sre.AT_END, False): "(?=\\n?$)",
+    (sre.AT_END, True): "(?![^\\n])",
+    (sre.AT_END_STRING, False): "$",
+    (sre.AT_END_STRING, True): "$",
+}
 
 
 def member(operation: Any, argument: Any) -> str:
