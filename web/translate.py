@@ -51,14 +51,6 @@ class Translator:
         return Text(self, where).body(tree.body)
 
 
-def chosen(node: nodes.Filter, case: str) -> nodes.Filter:
-    """A filter with one case of those of its arguments that have a condition."""
-    arguments = [getattr(one, case) if isinstance(one, nodes.CondExpr) else one for one in node.args]
-    return nodes.Filter(
-        node.node, node.name, arguments, node.kwargs, node.dyn_args, node.dyn_kwargs, lineno=node.lineno
-    )
-
-
 class Text:
     """Translates the nodes of one text."""
 
@@ -95,14 +87,7 @@ class Text:
                 otherwise = [nodes.If(branch.test, branch.body, [], otherwise, lineno=branch.lineno)]
             return [["if", self.expression(node.test), self.body(node.body), self.body(otherwise)]]
         if isinstance(node, nodes.FilterBlock):
-            test = next((one.test for one in node.filter.args if isinstance(one, nodes.CondExpr)), None)
-            if test is None:
-                return [self.filter_block(node.filter, self.body(node.body))]
-            # A filter whose argument has a condition is one for each case.
-            yes, no = (
-                self.filter_block(chosen(node.filter, case), self.body(node.body)) for case in ("expr1", "expr2")
-            )
-            return [["if", self.expression(test), [yes], [no]]]
+            return [self.filter_block(node.filter, self.body(node.body))]
         if isinstance(node, nodes.Include):
             if not isinstance(node.template, nodes.Const) or node.ignore_missing:
                 raise self.refuse(node, "an include whose file is not a constant")
