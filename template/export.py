@@ -229,6 +229,8 @@ def main(run: Path, /, checkpoint: Literal["best", "last"] = "best", out: Path |
     """Export the checkpoint CHECKPOINT of the folder RUN into the folder OUT, or RUN/exports."""
     logging.disable(logging.WARNING)  # PyTorch logs hints for its own developers
     model, content = load_model(run, checkpoint)
+    if not content["example"]:
+        raise SystemExit("This model is not exported: example_input in model.py gives no inputs for it.")
     table = export_all(model, content["info"], content["example"], out or run / "exports")
     line = "{:<13} {:<20} {:>12} {:>11} {:>12} {:>13}".format
     print(line("format", "file", "size (kB)", "difference", "batch 1 (ms)", "batch 64 (ms)"))

@@ -22,6 +22,7 @@ from distributed import rank, sum_over_ranks, world_size
 # {% endif %}
 from loader import MicroBatch
 from run import Run, learning_rates
+from scores import METRIC
 
 # {% if tensorboard %}
 from tracker import Tracker
@@ -39,8 +40,9 @@ class Log:
         # {% if amp %}
         self.overflows = 0
         # {% endif %}
-        self.pending: list[tuple[int, list[Tensor], Tensor, int | Tensor, Tensor]] = []
+        self.pending: list[tuple[int, list[Tensor], Tensor, float | Tensor, Tensor]] = []
         self.last: dict[str, Any] = {}
+        self.told: set[str] = set()
         self.first_step = run.progress.step
         self.since = self.began = time.perf_counter()
         # {% if ddp %}
@@ -60,7 +62,7 @@ class Log:
         self.tracker = Tracker(run_dir, run.progress.step)
         # {% endif %}
 
-    def step(self, window: list[MicroBatch], loss_sum: Tensor, items: int | Tensor, norm: Tensor) -> None:
+    def step(self, window: list[MicroBatch], loss_sum: Tensor, items: float | Tensor, norm: Tensor) -> None:
         """Notes an optimizer step; reads nothing from the device."""
         self.pending.append((self.progress.step, [micro.ids for micro in window], loss_sum, items, norm))
 
@@ -166,7 +168,7 @@ class Log:
         """Adds the row of an evaluation and prints it; train_loss is the mean over the epoch's samples so far."""
         progress = self.progress
         row: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch}
-        row["train_loss"] = progress.loss_sum / max(progress.items, 1)
+        row["train_loss"] = progress.loss_sum / (progress.items or 1)
         row |= {f"val_{name}": value for name, value in scores.items()}
         # {% if cache %}
         row |= cache_hits
@@ -179,6 +181,11 @@ class Log:
         # {% endif %}
         numbers = "  ".join(f"{name} {value:.4f}" for name, value in row.items() if isinstance(value, float))
         text = f"epoch {row['epoch'] + 1:>3}  step {row['step']:>6}  {numbers}"
+        if undefined := [name for name, value in row.items() if value != value and name not in self.told]:
+            self.told.update(undefined)
+            text += (
+                f"\n  {', '.join(undefined)}: nothing to take a mean of, or nan from model.py; null in metrics.jsonl"
+            )
         # At once, also where the output is a file.
         if self.bar.disable:
             print(text, flush=True)
@@ -206,7 +213,7 @@ class Log:
         for name, value in self.last.items():
             if name.startswith("val_"):
                 print(f"  {name:<16} {value:.4f}")
-        print(f"  {'best val_loss':<16} {progress.best:.4f}")
+        print(f"  {f'best val_{METRIC}':<16} {progress.best:.4f}")
         print(f"  {'run folder':<16} {self.run_dir} (metrics.jsonl, curves.png, checkpoints)")
         if stopped:
             print(f"  {'go on':<16} python train.py --resume --run-dir {self.run_dir}")

@@ -27,6 +27,7 @@ from augmentation import noise
 from cache import cached, hits
 
 # {% endif %}
+from check import check
 from checkpoint import plain, resume, save
 
 # {% if clipping %}
@@ -50,7 +51,7 @@ from debug import Hooks
 from device import to_device
 
 # {% else %}
-from device import at_least_one, find_device, to_device
+from device import divisor, find_device, to_device
 
 # {% endif %}
 from evaluation import evaluate
@@ -81,8 +82,9 @@ from run import Run, build
 # {% if stepwise %}
 from schedule import set_rates
 
-
 # {% endif %}
+from scores import METRIC, is_better
+
 # {% endfilter %}
 
 
@@ -93,7 +95,7 @@ def step(
     # {% else %}
     micro: MicroBatch,
     # {% endif %}
-) -> tuple[Tensor, int | Tensor, Tensor]:
+) -> tuple[Tensor, float | Tensor, Tensor]:
     """One optimizer step on the mean loss over all items of its samples.
 
     # {% if accumulation %}
@@ -114,10 +116,10 @@ def step(
     items = distributed.count_over_ranks(micro.weight * count(micro.batch), run.device)
     # {% endif %}
     # {% if accumulation and not ddp %}
-    items = at_least_one(sum(count(micro.batch) for micro in window))
+    items = divisor(sum(count(micro.batch) for micro in window))
     # {% endif %}
     # {% if not ddp and not accumulation %}
-    items = at_least_one(count(micro.batch))
+    items = divisor(count(micro.batch))
     # {% endif %}
     # {% if accumulation %}
     losses = []
@@ -276,6 +278,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     constants["example"] = tuple(tensor.cpu() for tensor in example_input(batch))
     # {% endif %}
     run = build(config, constants["info"], device, steps_per_epoch)
+    check(run, train_source)
     if config.resume:
         resume(run_dir, run)
     progress, stop, stopped = run.progress, StopSignal(), 0
@@ -315,10 +318,10 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         # {% endif %}
         progress.evaluated = progress.step
         # {% if plateau %}
-        run.schedule.step(scores["loss"])
+        run.schedule.step(scores[METRIC])
         # {% endif %}
-        if scores["loss"] < progress.best:
-            progress.best = scores["loss"]
+        if is_better(scores[METRIC], progress.best):
+            progress.best = scores[METRIC]
             save_as("best", {"model": run.model})
         log.restart_clock()
 

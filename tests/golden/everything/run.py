@@ -49,7 +49,7 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     if not steps_per_epoch:
         raise SystemExit("There is nothing to train on: the training source of data.py has no samples.")
     seed_generators(config.seed)
-    model = build_model(info).to(device)
+    model = build_model(info).to(device).train()
     replica = distributed.wrap(model, config.ddp)
     # Dropout must not fall on the same places on every rank.
     seed_generators(config.seed + distributed.rank())

@@ -15,6 +15,7 @@ from torch import Tensor
 import distributed
 from augmentation import noise
 from cache import cached, hits
+from check import check
 from checkpoint import plain, resume, save
 from clipping import clip
 from config import Config, open_run, parse, to_dict
@@ -29,12 +30,13 @@ from profiling import Profiler
 from progress import Progress, StopSignal
 from run import Run, build
 from schedule import set_rates
+from scores import METRIC, is_better
 
 
 def step(
     run: Run,
     window: list[MicroBatch],
-) -> tuple[Tensor, int | Tensor, Tensor]:
+) -> tuple[Tensor, float | Tensor, Tensor]:
     """One optimizer step on the mean loss over all items of its samples.
 
     A window of micro-batches makes the step of one large batch, however it is cut.
@@ -92,6 +94,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     batch = val_source.fetch(torch.arange(min(8, len(val_source))), 0)
     constants["example"] = tuple(tensor.cpu() for tensor in example_input(batch))
     run = build(config, constants["info"], device, steps_per_epoch)
+    check(run, train_source)
     if config.resume:
         resume(run_dir, run)
     progress, stop, stopped = run.progress, StopSignal(), 0
@@ -114,8 +117,8 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             return
         log.evaluation(scores, hits(train_source))
         progress.evaluated = progress.step
-        if scores["loss"] < progress.best:
-            progress.best = scores["loss"]
+        if is_better(scores[METRIC], progress.best):
+            progress.best = scores[METRIC]
             save_as("best", {"model": run.model})
         log.restart_clock()
 

@@ -17,9 +17,9 @@ class Progress:
     evaluated: int = 0
     """The step of the last evaluation."""
     best: float = float("inf")
-    """The lowest validation loss so far."""
+    """The best validation score so far, see scores.py; infinite before the first."""
     loss_sum: float = 0.0
-    items: int = 0
+    items: float = 0
     """Sum and number of the training losses of this epoch so far."""
 
     def next_step(self) -> None:

@@ -40,7 +40,7 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     if not steps_per_epoch:
         raise SystemExit("There is nothing to train on: the training source of data.py has no samples.")
     seed_generators(config.seed)
-    model = build_model(info).to(device)
+    model = build_model(info).to(device).train()
     parameters = [pair for pair in model.named_parameters() if pair[1].requires_grad]
     # One call for all parameters instead of a dozen for each.
     # Elsewhere None: PyTorch then takes what handles many parameters by one kernel, which False would forbid.

@@ -11,28 +11,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from check import check
 from checkpoint import plain, resume, save
 from config import Config, open_run, parse, to_dict
 from data import load
-from device import at_least_one, find_device, to_device
+from device import divisor, find_device, to_device
 from evaluation import evaluate
 from loader import First, Loader, MicroBatch
 from log import Log
 from model import count, loss
 from progress import Progress, StopSignal
 from run import Run, build
+from scores import METRIC, is_better
 
 
 def step(
     run: Run,
     micro: MicroBatch,
-) -> tuple[Tensor, int | Tensor, Tensor]:
+) -> tuple[Tensor, float | Tensor, Tensor]:
     """One optimizer step on the mean loss over all items of its samples.
 
     Returns the sum of the losses, the number of items, and the gradient's norm before clipping.
     """
     run.optimizer.zero_grad()
-    items = at_least_one(count(micro.batch))
+    items = divisor(count(micro.batch))
     batch = to_device(micro.batch, run.device)
     total = loss(run.model, batch)
     (total / items).backward()
@@ -64,6 +66,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
 
     constants = {"config": to_dict(config), "info": plain(train_source.info)}
     run = build(config, constants["info"], device, steps_per_epoch)
+    check(run, train_source)
     if config.resume:
         resume(run_dir, run)
     progress, stop, stopped = run.progress, StopSignal(), 0
@@ -82,8 +85,8 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             return
         log.evaluation(scores)
         progress.evaluated = progress.step
-        if scores["loss"] < progress.best:
-            progress.best = scores["loss"]
+        if is_better(scores[METRIC], progress.best):
+            progress.best = scores[METRIC]
             save_as("best", {"model": run.model})
         log.restart_clock()
 

@@ -16,6 +16,7 @@ from tqdm import tqdm
 from device import numbers, peak_memory
 from loader import MicroBatch
 from run import Run, learning_rates
+from scores import METRIC
 
 
 class Log:
@@ -24,8 +25,9 @@ class Log:
     def __init__(self, run_dir: Path, run: Run) -> None:
         self.run_dir, self.run, self.progress = run_dir, run, run.progress
         self.overflows = 0
-        self.pending: list[tuple[int, list[Tensor], Tensor, int | Tensor, Tensor]] = []
+        self.pending: list[tuple[int, list[Tensor], Tensor, float | Tensor, Tensor]] = []
         self.last: dict[str, Any] = {}
+        self.told: set[str] = set()
         self.first_step = run.progress.step
         self.since = self.began = time.perf_counter()
         self.file = MetricsFile(run_dir / "metrics.jsonl", run.progress.step)
@@ -37,7 +39,7 @@ class Log:
             leave=False,
         )
 
-    def step(self, window: list[MicroBatch], loss_sum: Tensor, items: int | Tensor, norm: Tensor) -> None:
+    def step(self, window: list[MicroBatch], loss_sum: Tensor, items: float | Tensor, norm: Tensor) -> None:
         """Notes an optimizer step; reads nothing from the device."""
         self.pending.append((self.progress.step, [micro.ids for micro in window], loss_sum, items, norm))
 
@@ -105,12 +107,17 @@ class Log:
         """Adds the row of an evaluation and prints it; train_loss is the mean over the epoch's samples so far."""
         progress = self.progress
         row: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch}
-        row["train_loss"] = progress.loss_sum / max(progress.items, 1)
+        row["train_loss"] = progress.loss_sum / (progress.items or 1)
         row |= {f"val_{name}": value for name, value in scores.items()}
         self.add(row)
         self.last = row
         numbers = "  ".join(f"{name} {value:.4f}" for name, value in row.items() if isinstance(value, float))
         text = f"epoch {row['epoch'] + 1:>3}  step {row['step']:>6}  {numbers}"
+        if undefined := [name for name, value in row.items() if value != value and name not in self.told]:
+            self.told.update(undefined)
+            text += (
+                f"\n  {', '.join(undefined)}: nothing to take a mean of, or nan from model.py; null in metrics.jsonl"
+            )
         # At once, also where the output is a file.
         if self.bar.disable:
             print(text, flush=True)
@@ -130,7 +137,7 @@ class Log:
         for name, value in self.last.items():
             if name.startswith("val_"):
                 print(f"  {name:<16} {value:.4f}")
-        print(f"  {'best val_loss':<16} {progress.best:.4f}")
+        print(f"  {f'best val_{METRIC}':<16} {progress.best:.4f}")
         print(f"  {'run folder':<16} {self.run_dir} (metrics.jsonl, curves.png, checkpoints)")
         if stopped:
             print(f"  {'go on':<16} python train.py --resume --run-dir {self.run_dir}")

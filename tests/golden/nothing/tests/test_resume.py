@@ -2,6 +2,7 @@
 
 import random
 import signal
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from checkpoint import read
 from config import Config
 from loader import First, LoaderConfig
 from progress import Progress
+from scores import METRIC, PICK
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_a_worse_model_never_takes_the_place_of_the_best(
         stop_in(patch, "step", 6, signal.SIGINT)
         run_in(tmp_path, config)
     best = (tmp_path / "checkpoints" / "best.pt").read_bytes()
-    monkeypatch.setattr(train, "evaluate", lambda *arguments: {"loss": 1e9})
+    monkeypatch.setattr(train, "evaluate", lambda *arguments: {METRIC: 1e9 if PICK is min else -1e9})
     assert run_in(tmp_path, replace(config, resume=True)) == 0
     assert (tmp_path / "checkpoints" / "best.pt").read_bytes() == best
 
@@ -122,7 +124,9 @@ def test_damaged_checkpoint_gives_way_to_the_one_before(
     run_in(tmp_path, config)
     last = tmp_path / "checkpoints" / "last.pt"
     content = bytearray(last.read_bytes())
-    content[len(content) // 2] ^= 1
+    with zipfile.ZipFile(last) as archive:  # inside its largest part: there is room between them that nothing reads
+        part = archive.read(max(archive.infolist(), key=lambda info: info.file_size))
+    content[content.index(part) + len(part) // 2] ^= 1
     last.write_bytes(content)
     assert run_in(tmp_path, replace(config, resume=True)) == 0
     assert "is damaged" in capsys.readouterr().out
