@@ -51,7 +51,8 @@ from scores import METRIC, finished
 
 def check(run: Run, source: Any) -> None:
     """Raises SystemExit with a sentence for each fault; the run and all generators stay as they are."""
-    random, buffers = random_state(run.device), [buffer.clone() for buffer in run.model.buffers()]
+    random = random_state(run.device)
+    buffers = {name: buffer.clone() for name, buffer in run.model.named_buffers()}
     # {% if compile %}
     with torch.compiler.set_stance("force_eager"):  # a graph for two samples would serve nobody
         found = [*faults(run, source)]
@@ -59,8 +60,8 @@ def check(run: Run, source: Any) -> None:
     found = [*faults(run, source)]
     # {% endif %}
     run.model.train()
-    for buffer, before in zip(run.model.buffers(), buffers, strict=True):  # running statistics
-        buffer.copy_(before)
+    for name, before in buffers.items():  # running statistics
+        run.model.get_buffer(name).copy_(before)
     set_random_state(random, run.device)
     if found:
         raise SystemExit("\n".join(found))

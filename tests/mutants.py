@@ -802,8 +802,8 @@ MUTANTS = [
     Mutant(
         "the check leaves the model in eval mode",
         "check.py",
-        "    run.model.train()\n    for buffer",
-        "    for buffer",
+        "    run.model.train()\n    for name",
+        "    for name",
         "interface",
         **PLAIN,
     ),
