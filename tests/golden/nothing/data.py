@@ -65,13 +65,13 @@ class FolderSource:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def path(self, id: int) -> str:
-        start, end = self.ends[id : id + 2].tolist()
+    def path(self, index: int) -> str:
+        start, end = self.ends[index : index + 2].tolist()
         return os.fsdecode(self.buffer[start:end])
 
     def fetch(self, ids: Tensor, epoch: int) -> Batch:
         """The samples `ids` (int64 [n]); an unreadable image is a SystemExit that names its file."""
-        images = [read_image(self.path(id), self.info) for id in ids.tolist()]
+        images = [read_image(self.path(index), self.info) for index in ids.tolist()]
         return torch.stack(images), self.labels[ids]
 
 
@@ -115,7 +115,7 @@ def load_folder(config: DataConfig, seed: int) -> tuple[FolderSource, ...]:
             )
         return tuple(FolderSource(*flatten(classes), info) for classes in parts)
     paths, labels = flatten(parts[0])
-    return tuple(FolderSource([paths[id] for id in ids], labels[ids], info) for ids in split(labels, seed))
+    return tuple(FolderSource([paths[index] for index in ids], labels[ids], info) for ids in split(labels, seed))
 
 
 def find_parts(root: Path) -> list[Path]:
