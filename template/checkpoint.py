@@ -40,7 +40,8 @@ def save(
 ) -> None:
     """Writes the states of `parts` (anything with state_dict) and the plain values of `extras` under their names.
 
-    `keep` is how many of those before last.pt stay. Raises SystemExit when the file cannot be written; what was there before is still there then.
+    `keep` is how many of those before last.pt stay. Raises SystemExit when the file cannot be written; what was there
+    before is still there then.
     """
     # {% if ddp %}
     random_states = all_gather(random_state(device))

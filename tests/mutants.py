@@ -455,8 +455,8 @@ MUTANTS = [
     Mutant(
         "other labels are taken in silence",
         "resume.py",
-        "        if before.get(name) != now.get(name):\n",
-        "        if name not in now:\n",
+        "if before[name] != now.get(name)]",
+        "if name not in now]",
         "resume",
         **PLAIN,
     ),
