@@ -166,7 +166,7 @@ def max_over_ranks(number: int) -> int:
 
 
 class StopVote:
-    """Which signal has reached any rank, known to all ranks in the same step.
+    """What any rank asks for, a signal's number or 1 for a checkpoint, known to all ranks in the same step.
 
     Each step asks and the next one hears the answer, which has come meanwhile over the CPU: no step waits for it.
     """

@@ -19,6 +19,8 @@ from torch import Tensor
 import distributed
 
 # {% endif %}
+from arguments import to_dict
+
 # {% if augmentation %}
 from augmentation import noise
 
@@ -28,13 +30,13 @@ from cache import cached, hits
 
 # {% endif %}
 from check import check
-from checkpoint import plain, resume, save
+from checkpoint import plain, save
 
 # {% if clipping %}
 from clipping import clip
 
 # {% endif %}
-from config import Config, open_run, parse, to_dict
+from config import Config, open_run, parse
 
 # {% if augmentation %}
 from data import augment, load
@@ -76,7 +78,8 @@ from model import count, loss
 from profiling import Profiler
 
 # {% endif %}
-from progress import Progress, StopSignal
+from progress import Progress, SaveTimer, StopSignal
+from resume import resume
 from run import Run, build
 
 # {% if stepwise %}
@@ -273,6 +276,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     # {% endif %}
 
     constants = {"config": to_dict(config), "info": plain(train_source.info)}
+    constants["samples"] = {"training": len(train_source), "validation": len(val_source)}
     # {% if export %}
     batch = val_source.fetch(torch.arange(min(8, len(val_source))), 0)
     constants["example"] = tuple(tensor.cpu() for tensor in example_input(batch))
@@ -280,12 +284,14 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     run = build(config, constants["info"], device, steps_per_epoch)
     check(run, train_source)
     if config.resume:
-        resume(run_dir, run)
+        resume(run_dir, run, constants)
     progress, stop, stopped = run.progress, StopSignal(), 0
+    timer = SaveTimer(config.checkpoint_minutes)
     # {% if ddp %}
     vote = distributed.StopVote()
     # {% endif %}
     log = Log(run_dir, run)
+    log.header(constants["samples"])
     # {% if debug %}
     # {% if amp %}
     hooks = Hooks(run.model, config.debug, device, fp16=run.scaler.is_enabled())
@@ -302,7 +308,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         distributed.broadcast_buffers(run.model)
         # {% endif %}
         log.settle()
-        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants, device)
+        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants, device, config.keep)
         log.restart_clock()
 
     def assess() -> None:
@@ -349,13 +355,18 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             if evaluating:
                 assess()
             # {% if ddp %}
-            # All ranks stop at the same step. An evaluation that a signal cut short must not be passed over.
-            stopped = vote.largest(stop.number, at_once=evaluating or saving)
+            # All ranks save and stop at the same step. An evaluation that a signal cut short must not be passed over.
+            asked = vote.largest(max(stop.number, int(timer.over())), at_once=evaluating or saving)
+            stopped = asked if asked > 1 else 0
+            if asked or saving:
+                save_as("last", run.parts())
+                timer.restart()
             # {% else %}
             stopped = stop.number
-            # {% endif %}
-            if stopped or saving:
+            if stopped or saving or timer.over():
                 save_as("last", run.parts())
+                timer.restart()
+            # {% endif %}
             if stopped:
                 break
     # {% if debug %}

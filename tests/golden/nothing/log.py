@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from device import numbers, peak_memory
 from loader import MicroBatch
-from run import Run, learning_rates
+from run import Run, describe, learning_rates
 from scores import METRIC
 
 
@@ -37,6 +37,11 @@ class Log:
             disable=not sys.stderr.isatty(),
             leave=False,
         )
+
+    def header(self, samples: dict[str, int]) -> None:
+        """Prints what begins; `samples` counts those of each source."""
+        for name, text in (describe(self.run, samples) | {"run folder": str(self.run_dir)}).items():
+            print(f"  {name:<16} {text}", flush=True)
 
     def step(self, window: list[MicroBatch], loss_sum: Tensor, items: float | Tensor, norm: Tensor) -> None:
         """Notes an optimizer step; reads nothing from the device."""
@@ -82,11 +87,12 @@ class Log:
         """Adds the row of a training step and moves the bar."""
         row = self.read() | learning_rates(self.run.optimizer)
         self.add(row)
+        text = f"loss {row['loss']:.4f}  lr {row['lr']:.2e}  {row['samples_per_second']:.0f} samples/s"
         if self.bar.disable:
+            print(f"epoch {row['epoch'] + 1:>3}  step {row['step']:>6}  {text}", flush=True)
             return
         self.bar.update(row["step"] - self.bar.n)
-        rate = f"{row['samples_per_second']:.0f}"
-        self.bar.set_postfix_str(f"loss {row['loss']:.4f}, lr {row['lr']:.2e}, {rate} samples/s", refresh=False)
+        self.bar.set_postfix_str(text, refresh=False)
 
     def settle(self) -> None:
         """Before an evaluation or a checkpoint: reads the pending steps, see read(), and writes all rows."""
@@ -134,7 +140,8 @@ class Log:
         for name, value in self.last.items():
             if name.startswith("val_"):
                 print(f"  {name:<16} {value:.4f}")
-        print(f"  {f'best val_{METRIC}':<16} {progress.best:.4f}")
+        if math.isfinite(progress.best):
+            print(f"  {f'best val_{METRIC}':<16} {progress.best:.4f}")
         print(f"  {'run folder':<16} {self.run_dir} (metrics.jsonl, curves.png, checkpoints)")
         if stopped:
             print(f"  {'go on':<16} python train.py --resume --run-dir {self.run_dir}")

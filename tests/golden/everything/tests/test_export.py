@@ -13,7 +13,7 @@ from conftest import data_config
 from torch import nn
 
 from data import load
-from export import BATCHES, Example, Export, Exported, call, export_all, export_one, samples
+from export import BATCHES, Example, Export, Exported, call, export_all, export_one, fixed_sizes, samples
 from model import build_model, example_input
 
 # A program that has only the files, in a folder of its own.
@@ -113,6 +113,22 @@ def test_a_file_that_differs_is_not_left(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="it differs from the model"):
         export_one(Export("odd", tmp_path / "odd", write), nn.Identity(), "{}", (torch.zeros(2, 3),))
     assert not list(tmp_path.iterdir())
+
+
+def test_an_output_that_is_a_dict_is_refused_and_said_how_to_change(tmp_path: Path) -> None:
+    class ModelOutput(dict[str, torch.Tensor]):
+        pass
+
+    model = nn.Identity()
+    model.forward = lambda x: ModelOutput(logits=x)
+    for export in export_all(model, {}, (torch.zeros(2, 3),), tmp_path):
+        assert "here is a ModelOutput" in export.problem and "return_dict=False" in export.problem
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_sizes_that_are_frozen_are_said() -> None:
+    example = (torch.zeros(2, 12, dtype=torch.int64), torch.zeros(2, 3, 8))
+    assert fixed_sizes(example).startswith("Inputs [batch, 12], [batch, 3, 8]:")
 
 
 def test_what_fails_its_check_leaves_no_file_and_says_why(tmp_path: Path) -> None:
