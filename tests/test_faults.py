@@ -244,7 +244,6 @@ def test_a_run_that_goes_on_has_no_second_writer(render: Callable[..., Path], tm
 
 
 EXOTIC = """
-from collections.abc import Mapping
 from enum import Enum
 from dataclasses import field
 
@@ -308,6 +307,15 @@ def test_values_of_any_type_come_back_on_resume(render: Callable[..., Path], tmp
         shown.append(next(line for line in output.splitlines() if line.startswith("config")))
     assert shown[0] == shown[1] == shown[2]
     assert "<Kind.RAW: 'raw file'>" in shown[0] and "place='hf://datasets/digits'" in shown[0]
+    # A run of before, whose config.json has no arguments, is told which value to give.
+    path = tmp_path / "run" / "config.json"
+    path.write_text(
+        json.dumps({name: value for name, value in json.loads(path.read_text()).items() if name != "arguments"})
+    )
+    code, output = warm.train(project, *arguments[:2], "--resume", "--max-steps", "4")
+    assert code == 1 and "begun with --data.kind RAW, not COOKED: give that" in output, output
+    code, output = warm.train(project, *arguments, "--resume", "--max-steps", "4")
+    assert code == 0 and "Nothing to do" in output, output
 
 
 # ------------------------------------------------------------------------------------------------- several processes

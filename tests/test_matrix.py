@@ -184,7 +184,7 @@ OUTCOMES = {
         "    warnings.warn('odd')\n    log = Log(run_dir, run)\n", "a warning"),
     "a number that is no JSON": ("log.py", "json.dumps(row | finite, allow_nan=False)",
         "json.dumps(row | {'x': math.nan})", "which is not JSON"),
-    "a checkpoint that is not kept": ("checkpoint.py", 'path.replace(path.with_name("previous.pt"))', "path.unlink()",
+    "a checkpoint that is not kept": ("checkpoint.py", "newer.replace(older)", "newer.unlink()",
         "checkpoints/ holds"),
 }  # fmt: skip
 
