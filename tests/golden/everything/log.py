@@ -30,7 +30,6 @@ class Log:
         self.pending: list[tuple[int, list[Tensor], Tensor, float | Tensor, Tensor]] = []
         self.last: dict[str, Any] = {}
         self.told: set[str] = set()
-        self.first_step = run.progress.step
         self.since = self.began = time.perf_counter()
         self.writes = rank() == 0
         if not self.writes:
@@ -129,8 +128,7 @@ class Log:
     ) -> None:
         """Adds the row of an evaluation and prints it; train_loss is the mean over the epoch's samples so far."""
         progress = self.progress
-        row: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch}
-        row["train_loss"] = progress.loss_sum / (progress.items or 1)
+        row = {"step": progress.step, "epoch": progress.epoch, "train_loss": progress.loss_sum / (progress.items or 1)}
         row |= {f"val_{name}": value for name, value in scores.items()}
         row |= cache_hits
         self.add(row)
@@ -141,9 +139,7 @@ class Log:
         text = f"epoch {row['epoch'] + 1:>3}  step {row['step']:>6}  {numbers}"
         if undefined := [name for name, value in row.items() if value != value and name not in self.told]:
             self.told.update(undefined)
-            text += (
-                f"\n  {', '.join(undefined)}: nothing to take a mean of, or nan from model.py; null in metrics.jsonl"
-            )
+            text += f"\n  {', '.join(undefined)}: nothing to take a mean of, or nan from model.py; logged as null"
         # At once, also where the output is a file.
         if self.bar.disable:
             print(text, flush=True)
@@ -155,7 +151,7 @@ class Log:
         if not self.writes:
             return
         progress, seconds = self.progress, time.perf_counter() - self.began
-        if progress.step == self.first_step and not self.last and not stopped:
+        if progress.step == self.bar.initial and not self.last and not stopped:
             more = "a larger --epochs or --max-steps, with --schedule.extend, gives it more"
             print(f"Nothing to do: the run has made all its {progress.step} steps; {more}.")
             return

@@ -4,7 +4,7 @@ Equal means equal within 1e-10 in float64, with the model in eval mode and gradi
 would couple the samples of a batch. Model and batches are turned to float64 here, whatever type they came in.
 
 pytest --device auto         # on the accelerator instead of the CPU
-pytest --config config.json  # on other data than the defaults of data.py: a run's config.json, or {"data": {...}}
+pytest --config runs/2026-01-31T12-00-00/config.json  # on the data of that run instead of the defaults of data.py
 """
 
 import json
@@ -24,7 +24,8 @@ from torch import Tensor, nn
 import log
 import model
 import train
-from config import Config, from_dict
+from arguments import from_arguments
+from config import Config
 from data import DataConfig, load
 from device import find_device, to_device, tree_map, widest
 from loader import First, MicroBatch
@@ -44,7 +45,7 @@ COUPLED = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", default="cpu", help="where the tests train: cpu, auto, cuda, cuda:1, mps, ...")
-    parser.addoption("--config", default="", help="JSON file with the data's values, as a run's config.json")
+    parser.addoption("--config", default="", help="config.json of a run, on whose data to test")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,14 +54,14 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         find_device(config.getoption("device"))
         data_config()
-    except (SystemExit, ValueError, OSError) as error:
-        raise pytest.UsageError(str(error)) from None
+    except (SystemExit, ValueError, KeyError, OSError) as error:
+        raise pytest.UsageError(f"{file} is no config.json of a run: {error!r}" if file else str(error)) from None
 
 
 def data_config() -> DataConfig:
-    """The values of --config, or the defaults of data.py."""
+    """The data's values of the run that --config names, or the defaults of data.py."""
     file = os.environ.get("TEST_CONFIG")
-    return from_dict(DataConfig, json.loads(Path(file).read_text())["data"]) if file else DataConfig()
+    return from_arguments(Config, json.loads(Path(file).read_text())["arguments"]).data if file else DataConfig()
 
 
 @pytest.fixture(scope="session")
