@@ -35,7 +35,8 @@ from tracker import Tracker
 class Log:
     """Keeps the numbers of each step on the device and reads them together when a row is due: no wait per step."""
 
-    def __init__(self, run_dir: Path, run: Run) -> None:
+    def __init__(self, run_dir: Path, run: Run, samples: dict[str, int]) -> None:
+        """Prints what begins; `samples` counts those of each source."""
         self.run_dir, self.run, self.progress = run_dir, run, run.progress
         # {% if amp %}
         self.overflows = 0
@@ -43,12 +44,15 @@ class Log:
         self.pending: list[tuple[int, list[Tensor], Tensor, float | Tensor, Tensor]] = []
         self.last: dict[str, Any] = {}
         self.told: set[str] = set()
+        self.first_step = run.progress.step
         self.since = self.began = time.perf_counter()
         # {% if ddp %}
         self.writes = rank() == 0
         if not self.writes:
             return
         # {% endif %}
+        for name, text in (describe(run, samples) | {"run folder": str(run_dir)}).items():
+            print(f"  {name:<16} {text}", flush=True)
         self.file = MetricsFile(run_dir / "metrics.jsonl", run.progress.step)
         self.bar = tqdm(
             total=run.progress.total_steps,
@@ -60,15 +64,6 @@ class Log:
         # {% if tensorboard %}
         self.tracker = Tracker(run_dir, run.progress.step)
         # {% endif %}
-
-    def header(self, samples: dict[str, int]) -> None:
-        """Prints what begins; `samples` counts those of each source."""
-        # {% if ddp %}
-        if not self.writes:
-            return
-        # {% endif %}
-        for name, text in (describe(self.run, samples) | {"run folder": str(self.run_dir)}).items():
-            print(f"  {name:<16} {text}", flush=True)
 
     def step(self, window: list[MicroBatch], loss_sum: Tensor, items: float | Tensor, norm: Tensor) -> None:
         """Notes an optimizer step; reads nothing from the device."""
@@ -205,7 +200,7 @@ class Log:
             return
         # {% endif %}
         progress, seconds = self.progress, time.perf_counter() - self.began
-        if progress.step == self.bar.initial and not self.last and not stopped:
+        if progress.step == self.first_step and not self.last and not stopped:
             # {% if stepwise %}
             more = "a larger --epochs or --max-steps, with --schedule.extend, gives it more"
             # {% else %}

@@ -290,8 +290,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     # {% if ddp %}
     vote = distributed.StopVote()
     # {% endif %}
-    log = Log(run_dir, run)
-    log.header(constants["samples"])
+    log = Log(run_dir, run, constants["samples"])
     # {% if debug %}
     # {% if amp %}
     hooks = Hooks(run.model, config.debug, device, fp16=run.scaler.is_enabled())

@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import rcssmin  # type: ignore[import-untyped]
-import rjsmin  # type: ignore[import-untyped]
 import yaml
 from jinja2 import meta, nodes
 from pathspec import PathSpec
@@ -30,6 +28,7 @@ from web.translate import Json, Translator, Unknown
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+STATIC = ("style.css", "icon.svg")
 # Names that mean something else in a link (web/link.js).
 TAKEN = ("file", "view", "mark", "a", "b")
 
@@ -240,13 +239,8 @@ def write(out: Path, data: dict[str, Json], form: dict[str, list[Field]], preset
         (out / name).mkdir()
     modules = {path.relative_to(HERE).as_posix() for path in HERE.glob("*.js")}
     vendored = {path.relative_to(HERE).as_posix() for path in (HERE / "vendor").rglob("*.js")}
-    for name in sorted({*vendored, "icon.svg", "vendor/LICENSE"}):
+    for name in sorted({*modules, *vendored, *STATIC, "vendor/LICENSE"}):
         shutil.copyfile(HERE / name, out / name)
-    # Comments are for those who read the sources; without them the page is sent in 5 kB less.
-    for name in sorted(modules):
-        (out / name).write_text(rjsmin.jsmin((HERE / name).read_text("utf-8")), encoding="utf-8")
-    style = (HERE / "style.css").read_text("utf-8")
-    (out / "style.css").write_text(rcssmin.cssmin(style), encoding="utf-8")
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     (out / "template.json").write_text(text, encoding="utf-8")
     (out / ".nojekyll").touch()

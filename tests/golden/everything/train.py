@@ -103,8 +103,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     progress, stop, stopped = run.progress, StopSignal(), 0
     timer = SaveTimer(config.checkpoint_minutes)
     vote = distributed.StopVote()
-    log = Log(run_dir, run)
-    log.header(constants["samples"])
+    log = Log(run_dir, run, constants["samples"])
     hooks = Hooks(run.model, config.debug, device, fp16=run.scaler.is_enabled())
     profiler = Profiler(config.profiler, run_dir, device)
 

@@ -22,12 +22,16 @@ from scores import METRIC
 class Log:
     """Keeps the numbers of each step on the device and reads them together when a row is due: no wait per step."""
 
-    def __init__(self, run_dir: Path, run: Run) -> None:
+    def __init__(self, run_dir: Path, run: Run, samples: dict[str, int]) -> None:
+        """Prints what begins; `samples` counts those of each source."""
         self.run_dir, self.run, self.progress = run_dir, run, run.progress
         self.pending: list[tuple[int, list[Tensor], Tensor, float | Tensor, Tensor]] = []
         self.last: dict[str, Any] = {}
         self.told: set[str] = set()
+        self.first_step = run.progress.step
         self.since = self.began = time.perf_counter()
+        for name, text in (describe(run, samples) | {"run folder": str(run_dir)}).items():
+            print(f"  {name:<16} {text}", flush=True)
         self.file = MetricsFile(run_dir / "metrics.jsonl", run.progress.step)
         self.bar = tqdm(
             total=run.progress.total_steps,
@@ -36,11 +40,6 @@ class Log:
             disable=not sys.stderr.isatty(),
             leave=False,
         )
-
-    def header(self, samples: dict[str, int]) -> None:
-        """Prints what begins; `samples` counts those of each source."""
-        for name, text in (describe(self.run, samples) | {"run folder": str(self.run_dir)}).items():
-            print(f"  {name:<16} {text}", flush=True)
 
     def step(self, window: list[MicroBatch], loss_sum: Tensor, items: float | Tensor, norm: Tensor) -> None:
         """Notes an optimizer step; reads nothing from the device."""
@@ -126,7 +125,7 @@ class Log:
     def summary(self, stopped: int) -> None:
         """Draws the curves and prints what the run reached and what to do next."""
         progress, seconds = self.progress, time.perf_counter() - self.began
-        if progress.step == self.bar.initial and not self.last and not stopped:
+        if progress.step == self.first_step and not self.last and not stopped:
             more = "a larger --epochs or --max-steps gives it more"
             print(f"Nothing to do: the run has made all its {progress.step} steps; {more}.")
             return

@@ -87,8 +87,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         resume(run_dir, run, constants)
     progress, stop, stopped = run.progress, StopSignal(), 0
     timer = SaveTimer(config.checkpoint_minutes)
-    log = Log(run_dir, run)
-    log.header(constants["samples"])
+    log = Log(run_dir, run, constants["samples"])
 
     def save_as(name: str, parts: dict[str, Any]) -> None:
         log.settle()
