@@ -85,7 +85,7 @@ idle, first, _ = epoch(2, 0.010)
 if sys.argv[1] == "thread":
     print(json.dumps({"idle": idle, "first": first}))
     sys.exit()
-from loader import choose_workers
+from workers import choose_workers
 files = choose_workers(source, 16)
 chosen = choose_workers(Tiny(), 16)
 source = Tiny()

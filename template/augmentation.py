@@ -28,8 +28,8 @@ def noise(seed: int, epoch: int, ids: Tensor, device: torch.device) -> Callable[
     key = 0
     for word in (seed, epoch):
         key = mix((key + STEP ^ word) & MASK)
-    # One to one, so no two samples of an epoch share a key.
-    keys = mix(ids.to(device) ^ key)[:, None]
+    # One to one, so no two samples of an epoch share a key. The loader pins the ids for an accelerator: no wait.
+    keys = mix(ids.to(device, non_blocking=True) ^ key)[:, None]
     drawn = 0
 
     def draw(count: int) -> Tensor:

@@ -1,32 +1,41 @@
-"""Decoded samples kept in memory that the DataLoader workers share, so that a later epoch decodes nothing.
+"""Decoded samples kept in memory that all processes of a machine share, so that a later epoch decodes nothing.
 
 Random changes of a sample belong in data.augment, which runs after the cache.
 """
 
-# {% filter regex_replace("\n+", "\n") %}
-# {% if ddp %}
+import atexit
+import contextlib
+import math
 import os
-
-# {% endif %}
-import shutil
+import secrets
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-# {% endfilter %}
 
 import torch
 from torch import Tensor
-from torch.utils.data import get_worker_info
 
+# {% filter regex_replace("\n+", "\n") %}
 from device import named_leaves, tree_map
+
+# {% if ddp %}
+from distributed import all_gather
+
+# {% endif %}
+# {% endfilter %}
+
+try:
+    import fcntl
+except ImportError:  # Windows, whose x86 shows stores in the order in which they were made
+    fcntl = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
 class CacheConfig:
     budget_mb: int = 1024
     # {% if ddp %}
-    """MiB of memory for the decoded samples of each source in each process, shared by its workers; 0 is off."""
+    """MiB of memory for the decoded samples of each source, once per machine for all its processes; 0 is off."""
     # {% else %}
     """MiB of memory for the decoded samples of each source, shared by its workers; 0 switches it off."""
     # {% endif %}
@@ -41,24 +50,31 @@ class Cache:
 
     on_device = False
 
-    def __init__(self, source: Any, sample: Any, slots: int) -> None:
-        """Holds the samples with ids below `slots`; `sample` is a batch of one."""
-        self.source, self.info, self.sample, self.slots = source, source.info, sample, slots
-        # Shared before any worker starts: they all see these pages, forked or spawned.
-        self.store = [shared(slots, *part.shape[1:], dtype=part.dtype) for part in leaves(sample)]
-        self.filled = shared(slots, dtype=torch.bool)
-        # Hits and loads by worker: nobody else writes its row, so no count is lost and none waits for a lock.
-        self.counts = shared(1024, 2, dtype=torch.int64)
+    def __init__(self, source: Any, sample: Any, slots: int, path: str) -> None:
+        """Holds the samples with ids below `slots` in the file at `path`; `sample` is a batch of one."""
+        self.source, self.info, self.sample, self.slots, self.path = source, source.info, sample, slots, path
+        kinds = [((2,), torch.int64), ((slots,), torch.bool)]
+        kinds += [((slots, *part.shape[1:]), part.dtype) for part in leaves(sample)]
+        sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in kinds]
+        aligned = [-(-size // 64) * 64 for size in sizes]
+        memory = torch.from_file(path, shared=True, size=sum(aligned), dtype=torch.uint8).split(aligned)
+        self.counts, self.filled, *self.store = (
+            part[:size].view(dtype).view(shape) for part, size, (shape, dtype) in zip(memory, sizes, kinds, strict=True)
+        )
+        self.file = os.open(path, os.O_RDWR)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Cache, (self.source, self.sample, self.slots, self.path)
 
     def __len__(self) -> int:
         return len(self.source)
 
     def fetch(self, ids: Tensor, epoch: int) -> Any:
         """The batch, as a copy: what is done to it never reaches the cache."""
-        hit = (ids < self.slots) & self.filled[ids.clamp(max=self.slots - 1)]
-        missing = ids[~hit]
-        worker = get_worker_info()
-        self.counts[worker.id + 1 if worker else 0] += torch.tensor((len(ids) - len(missing), len(missing)))
+        with self.locked():
+            hit = (ids < self.slots) & self.filled[ids.clamp(max=self.slots - 1)]
+            missing = ids[~hit]
+            self.counts += torch.tensor((len(ids) - len(missing), len(missing)))
         if not len(missing):
             return self.nest(part.index_select(0, ids) for part in self.store)
         loaded = self.source.fetch(missing, epoch)
@@ -68,8 +84,8 @@ class Cache:
             if new.shape[1:] != part.shape[1:]:
                 raise SystemExit("The cache needs samples of one size; --cache.budget-mb 0 switches it off.")
             part[kept] = new[keep]
-        # Last: a worker that sees the flag finds the sample whole.
-        self.filled[kept] = True
+        with self.locked():
+            self.filled[kept] = True
         if len(missing) == len(ids):
             return loaded
         batch = [part.new_empty((len(ids), *part.shape[1:])) for part in self.store]
@@ -77,14 +93,32 @@ class Cache:
             whole[hit], whole[~hit] = part[ids[hit]], new
         return self.nest(batch)
 
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """One process at a time. The kernel's lock also orders memory: who sees a flag set in it sees the sample whole.
+
+        Some CPUs show stores to others out of order. The lock of a process that dies is free again.
+        """
+        if fcntl:
+            fcntl.lockf(self.file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            if fcntl:
+                fcntl.lockf(self.file, fcntl.LOCK_UN)
+
     def nest(self, parts: Any) -> Any:
         """The parts in the shape of the source's batches."""
         rest = iter(parts)
         return tree_map(lambda _: next(rest), self.sample)
 
     def hits(self) -> tuple[int, int]:
-        """Samples that came from the cache and samples that the source had to load, in all workers so far."""
-        hits, loads = self.counts.sum(0).tolist()
+        # {% if ddp %}
+        """Samples that came from the cache and those that the source had to load, in all processes of this machine."""
+        # {% else %}
+        """Samples that came from the cache and those that the source had to load, in all workers so far."""
+        # {% endif %}
+        hits, loads = self.counts.tolist()
         return hits, loads
 
 
@@ -111,20 +145,17 @@ def cached(source: Any, config: CacheConfig) -> Any:
         )
     # One byte more for its flag.
     size = sum(part.nbytes for part in leaves(sample)) + 1
-    budget = config.budget_mb * 2**20
-    slots = min(budget // size, len(source))
-    shm = Path("/dev/shm")
-    # Two sources share half of it: the workers send their batches through it as well.
-    room = shutil.disk_usage(shm).free // 4 if shm.is_dir() else budget
-    # {% if ddp %}
-    room //= int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    # {% endif %}
-    if slots * size > room:
-        slots = room // size
-        print(f"The cache holds {slots} of {len(source)} samples: {shm} has {room >> 20} MiB for it.")
+    slots = min(config.budget_mb * 2**20 // size, len(source))
     if slots == 0:
         raise SystemExit(f"The cache cannot hold a sample ({size} B): raise --cache.budget-mb, or give 0.")
-    return Cache(source, sample, slots)
+    # {% if ddp %}
+    # That of the first process on this machine; those of the others stay empty.
+    offers = all_gather(memory_file())
+    path = next(path for path, leads in offers if os.path.exists(path) and os.path.realpath(path) == leads)
+    return Cache(source, sample, slots, path)
+    # {% else %}
+    return Cache(source, sample, slots, memory_file()[0])
+    # {% endif %}
 
 
 def hits(source: Any) -> dict[str, int]:
@@ -134,9 +165,19 @@ def hits(source: Any) -> dict[str, int]:
     return dict(zip(("cache_hits", "cache_loads"), source.hits(), strict=True))
 
 
-def shared(*shape: int, dtype: torch.dtype) -> Tensor:
-    """Zeros that other processes can see."""
-    return torch.zeros(shape, dtype=dtype).share_memory_()
+def memory_file() -> tuple[str, str]:
+    """The path of an empty file that takes memory only as it is written, and where it leads, which is unique.
+
+    On Linux it lies nowhere, not in /dev/shm either, which is small in containers, and ends with its last user.
+    """
+    name = f"cache-{secrets.token_hex(8)}"
+    if hasattr(os, "memfd_create"):
+        path = f"/proc/{os.getpid()}/fd/{os.memfd_create(name)}"
+    else:
+        path = os.path.join(tempfile.gettempdir(), name)
+        open(path, "xb").close()
+        atexit.register(os.unlink, path)
+    return path, os.path.realpath(path)
 
 
 def leaves(batch: Any) -> list[Tensor]:

@@ -87,6 +87,7 @@ from schedule import set_rates
 
 # {% endif %}
 from scores import METRIC, is_better
+from workers import NoBatch
 
 # {% endfilter %}
 
@@ -235,24 +236,24 @@ def step(
 
 
 # {% if accumulation %}
-def training_windows(loader: Loader, progress: Progress, size: int) -> Iterator[list[MicroBatch]]:
+def training_windows(loader: Loader, progress: Progress, size: int, stop: StopSignal) -> Iterator[list[MicroBatch]]:
     """The windows of `size` micro-batches that are left of all epochs; the next one once `progress` counts the last."""
     while progress.step < progress.total_steps:
         if progress.epoch_step >= progress.steps_per_epoch:
             progress.next_epoch()
-        for window in windows(loader.epoch(progress.epoch, progress.epoch_step * size), size):
+        for window in windows(loader.epoch(progress.epoch, progress.epoch_step * size, stop), size):
             yield window
             if progress.step == progress.total_steps:
                 return
 
 
 # {% else %}
-def training_batches(loader: Loader, progress: Progress) -> Iterator[MicroBatch]:
+def training_batches(loader: Loader, progress: Progress, stop: StopSignal) -> Iterator[MicroBatch]:
     """The micro-batches that are left of all epochs; the next one once `progress` counts the last."""
     while progress.step < progress.total_steps:
         if progress.epoch_step >= progress.steps_per_epoch:
             progress.next_epoch()
-        for micro in loader.epoch(progress.epoch, progress.epoch_step):
+        for micro in loader.epoch(progress.epoch, progress.epoch_step, stop):
             yield micro
             if progress.step == progress.total_steps:
                 return
@@ -267,8 +268,13 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     # {% endif %}
     if config.overfit_one_batch:
         train_source = val_source = First(train_source, config.batch_size)
-    train_loader = Loader(train_source, config.batch_size, config.seed, config.loader, device, shuffle=True)
-    val_loader = Loader(val_source, config.batch_size, config.seed, config.loader, device, shuffle=False)
+    common = (config.batch_size, config.seed, config.loader, device)
+    # {% if accumulation %}
+    train_loader = Loader(train_source, *common, shuffle=True, window=config.accumulation.steps)
+    # {% else %}
+    train_loader = Loader(train_source, *common, shuffle=True)
+    # {% endif %}
+    val_loader = Loader(val_source, *common, shuffle=False)
     # {% if accumulation %}
     steps_per_epoch = -(-len(train_loader) // config.accumulation.steps)
     # {% else %}
@@ -335,10 +341,10 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             assess()
             save_as("last", run.parts())
         # {% if accumulation %}
-        for window in training_windows(train_loader, progress, config.accumulation.steps):
+        for window in training_windows(train_loader, progress, config.accumulation.steps, stop):
             log.step(window, *step(run, window))
             # {% else %}
-        for micro in training_batches(train_loader, progress):
+        for micro in training_batches(train_loader, progress, stop):
             log.step([micro], *step(run, micro))
             # {% endif %}
             if log.due():
@@ -368,6 +374,16 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             # {% endif %}
             if stopped:
                 break
+    except NoBatch:  # between two steps: the run is whole
+        # {% if ddp %}
+        if distributed.world_size() == 1:  # ranks save together, and the others wait for this one in their next step
+            save_as("last", run.parts())
+        # {% else %}
+        save_as("last", run.parts())
+        # {% endif %}
+        stopped = stop.number
+        if not stopped:
+            raise
     # {% if debug %}
     except RuntimeError as error:
         hooks.explain(error)

@@ -16,7 +16,7 @@ def test_golden_projects_are_up_to_date(template_folder: Path, tmp_path: Path) -
 def test_sizes() -> None:
     """What is generated stays small: limits of docs/decisions/0002-limits.md."""
     lines = {name: len((GOLDEN / name / "train.py").read_text().splitlines()) for name in ("nothing", "everything")}
-    assert lines["nothing"] < 130
+    assert lines["nothing"] < 140
     assert lines["everything"] < 220
     for name in ("nothing", "recommended", "everything"):
         modules = {path: len(path.read_text().splitlines()) for path in (GOLDEN / name).glob("*.py")}

@@ -26,7 +26,7 @@ def sum_up(run: Run, loader: Loader, stop: StopSignal) -> Totals:
     broadcast_buffers(run.model)
     run.model.eval()
     totals: Totals = {}
-    for micro in loader.epoch(0):
+    for micro in loader.epoch(0, stop=stop):
         if stop.number:
             break
         batch = to_device(micro.batch, run.device)

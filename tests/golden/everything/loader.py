@@ -1,19 +1,17 @@
 """From a source of samples to micro-batches, in an order that is a pure function of (seed, epoch)."""
 
-import os
-import signal
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, tee
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Sampler
 
-from device import split
+from device import split, tree_map
 from distributed import rank, world_size
+from progress import StopSignal
+from workers import NoBatch, Workers, choose_workers
 
 # Samples that lie on the device are gathered for this many batches at once: one indexing call instead of 16.
 CHUNK = 16
@@ -24,18 +22,22 @@ class LoaderConfig:
     workers: int = -1
     """Processes that fetch batches. -1: none where that takes under 2 ms a batch, else one per core, 8 at most."""
     prefetch: int = 2
-    """Batches that each worker has ready."""
+    """Batches that each worker has ready; together they have a whole step's at least."""
+    timeout: float = 300.0
+    """Seconds to wait for a batch of the workers before the run is saved and ends."""
 
     def __post_init__(self) -> None:
         if self.workers < -1:
             raise ValueError(f"--loader.workers is {self.workers}: give a number of processes, or -1 to choose.")
         if self.prefetch < 1:
             raise ValueError(f"--loader.prefetch is {self.prefetch}: give 1 or more batches.")
+        if not 0 < self.timeout <= 1e6:
+            raise ValueError(f"--loader.timeout is {self.timeout}: give seconds, above 0 and a million at most.")
 
 
 class MicroBatch(NamedTuple):
     ids: Tensor
-    """int64 [n], on the CPU: which samples of the source."""
+    """int64 [n], on the CPU, pinned for an accelerator: which samples of the source."""
     batch: Any
     """The nest of tensors that the source gave for them, [n, ...]."""
     weight: int
@@ -45,7 +47,8 @@ class MicroBatch(NamedTuple):
 class Loader:
     """The micro-batches of an epoch.
 
-    A source on the device is indexed directly; any other goes through DataLoader workers, one fetch per batch.
+    A source on the device is indexed directly; any other is asked by workers, one fetch per batch. `window` is how many
+    micro-batches the loop takes at once.
     """
 
     def __init__(
@@ -56,111 +59,101 @@ class Loader:
         config: LoaderConfig,
         device: torch.device,
         shuffle: bool,
+        window: int = 1,
     ) -> None:
-        self.source, self.batch_size, self.seed, self.shuffle = source, batch_size, seed, shuffle
-        self.plan = Plan()
-        self.fetched: Iterable[Any] | None = None
-        if not source.on_device:
-            workers = choose_workers(source, batch_size) if config.workers < 0 else config.workers
-            # DataLoader refuses persistent_workers and prefetch_factor without workers.
-            tuning = {"persistent_workers": True, "prefetch_factor": config.prefetch} if workers else {}
-            self.fetched = DataLoader(
-                Fetch(source),
-                sampler=self.plan,
-                batch_size=None,
-                num_workers=workers,
-                # mps shares its memory with the CPU and has nothing to pin.
-                pin_memory=device.type not in ("cpu", "mps"),
-                worker_init_fn=leave_signals,
-                # Otherwise each epoch draws from the generator that dropout uses, and a resume draws at other times.
-                generator=torch.Generator().manual_seed(seed),
-                **tuning,
-            )
+        self.source, self.seed, self.shuffle = source, seed, shuffle
+        self.size = batch_size * world_size()
+        # mps shares its memory with the CPU and has nothing to pin.
+        self.pins = device.type not in ("cpu", "mps")
+        self.workers: Workers | None = None
+        if source.on_device:
+            return
+        number, prefetch = config.workers, config.prefetch
+        if number < 0:
+            # Asks what is behind a cache: another process may have filled it.
+            number = choose_workers(getattr(source, "source", source), batch_size)
+        if number:
+            # A whole window, and one more for each worker: they go on while the loop takes the window.
+            prefetch = max(prefetch, -(-window // number) + 1)
+            self.workers = Workers(source, number, prefetch, config.timeout, seed, self.pins)
 
     def close(self) -> None:
         """Ends the workers."""
-        self.fetched = None
+        if self.workers:
+            self.workers.close()
 
-    def order(self, epoch: int) -> list[Tensor]:
-        """The sample ids of each micro-batch of the epoch, before they are dealt out to processes."""
-        size = self.batch_size * world_size()
-        if not self.shuffle:
-            return list(torch.arange(len(self.source)).split(size))
+    def order(self, epoch: int) -> Tensor:
+        """The sample ids of a shuffled epoch, in the order in which all processes together see them."""
+        samples = len(self.source)
+        # The same as int64 in half the memory and time: 400 MB and five seconds for a hundred million samples.
+        dtype = torch.int32 if samples < 2**31 else torch.int64
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
-        parts = list(torch.randperm(len(self.source), generator=generator).split(size))
-        if len(parts) > 1:
-            # They share what is left: a lone sample would make the noisiest step, and none at all with batch norm.
-            parts[-2:] = torch.cat(parts[-2:]).tensor_split(2)
-        return parts
+        return torch.randperm(samples, generator=generator, dtype=dtype)
+
+    def begin(self, index: int) -> int:
+        """Where in the order micro-batch `index` of all processes begins."""
+        samples, last = len(self.source), len(self) - 1
+        if self.shuffle and index == last > 0:
+            # The last two share what is left: a lone sample makes the noisiest step, and none at all with batch norm.
+            before = self.begin(last - 1)
+            return before + -(-(samples - before) // 2)
+        return min(index * self.size, samples)
 
     def __len__(self) -> int:
         """Micro-batches in an epoch."""
-        return -(-len(self.source) // (self.batch_size * world_size()))
+        return -(-len(self.source) // self.size)
 
-    def epoch(self, epoch: int, skip: int = 0) -> Iterator[MicroBatch]:
+    def epoch(self, epoch: int, skip: int = 0, stop: StopSignal | None = None) -> Iterator[MicroBatch]:
         """The micro-batches of an epoch without the first `skip`, which are not even fetched.
 
-        Where a sample cannot be read, the source's SystemExit with its sentence ends the run.
+        Raises NoBatch, a SystemExit with a sentence: where a sample cannot be read, for one.
         """
-        # Dealt out like cards: ranks differ by one sample at most, and together they hold exactly the global batch.
-        shares = [(ids[rank() :: world_size()], ids) for ids in self.order(epoch)[skip:]]
-        if self.shuffle:
-            parts = [(own, 1) if len(own) else (ids[:1], 0) for own, ids in shares]
-        else:
-            parts = [(own, 1) for own, _ in shares if len(own)]
-        batches = self.batches(epoch, [ids for ids, _ in parts])
-        for (ids, weight), batch in zip(parts, batches, strict=True):
-            yield MicroBatch(ids, batch, weight)
+        parts, ahead = tee(self.own(self.parts(epoch, skip)))  # workers are told the ids ahead of the loop
+        batches = self.batches(epoch, (ids for ids, _ in ahead), stop)
+        for batch, (ids, weight) in zip(batches, parts, strict=True):
+            yield MicroBatch(self.pinned(ids), batch, weight)
 
-    def batches(self, epoch: int, parts: list[Tensor]) -> Iterator[Any]:
+    def parts(self, epoch: int, skip: int) -> Iterator[Tensor]:
+        """The ids of each micro-batch."""
+        order = self.order(epoch) if self.shuffle else None
+        for index in range(skip, len(self)):
+            first, end = self.begin(index), self.begin(index + 1)
+            yield torch.arange(first, end) if order is None else order[first:end].long()
+
+    def own(self, parts: Iterator[Tensor]) -> Iterator[tuple[Tensor, int]]:
+        """This rank's share of each part, with its weight."""
+        for ids in parts:
+            # Dealt out like cards: ranks differ by one sample at most, and together they hold exactly the global batch.
+            share = ids[rank() :: world_size()].contiguous()
+            if len(share):
+                yield share, 1
+            elif self.shuffle:
+                yield ids[:1], 0
+
+    def batches(self, epoch: int, parts: Iterator[Tensor], stop: StopSignal | None) -> Iterator[Any]:
         """The batch for each part of an epoch's ids."""
-        if self.fetched is None:
-            for first in range(0, len(parts), CHUNK):
-                chunk = parts[first : first + CHUNK]
-                samples = self.source.fetch(torch.cat(chunk), epoch)
-                yield from split(samples, [ids.numel() for ids in chunk])
+        if self.workers:
+            yield from self.workers.batches(((epoch, ids.numpy()) for ids in parts), stop)
             return
-        self.plan.items = [(epoch, ids) for ids in parts]
-        for batch in self.fetched:
-            if isinstance(batch, SystemExit):
-                raise batch
-            yield batch
+        while some := list(islice(parts, CHUNK if self.source.on_device else 1)):
+            try:
+                batch = self.source.fetch(self.pinned(torch.cat(some)), epoch)
+            except SystemExit as error:  # a sample that cannot be read
+                raise NoBatch(error.code) from None
+            if self.source.on_device:
+                yield from split(batch, [ids.numel() for ids in some])
+            else:
+                yield tree_map(self.pinned, batch)
+
+    def pinned(self, tensor: Tensor) -> Tensor:
+        """The tensor where an accelerator copies it from while the program goes on."""
+        return tensor.pin_memory() if self.pins else tensor
 
 
-class Plan(Sampler[tuple[int, Tensor]]):
-    """What the workers fetch next. It is read in the main process, so it may change from epoch to epoch."""
-
-    def __init__(self) -> None:
-        self.items: list[tuple[int, Tensor]] = []
-
-    def __iter__(self) -> Iterator[tuple[int, Tensor]]:
-        return iter(self.items)
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-
-class Fetch(Dataset[Any]):
-    """The source as a DataLoader wants it: one item is one batch."""
-
-    def __init__(self, source: Any) -> None:
-        self.source = source
-
-    def __getitem__(self, item: tuple[int, Tensor]) -> Any:
-        epoch, ids = item
-        try:
-            return self.source.fetch(ids, epoch)
-        except SystemExit as error:
-            # Returned, not raised: it would end the worker, whose end the main process only wonders at.
-            return error
-
-
-def leave_signals(worker: int) -> None:
-    """Ctrl-C and SIGTERM can reach every process of a run: workers go on until it has saved its checkpoint."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "alarm"):
-        # A worker that nobody closes still ends: after an error, and before schedulers send SIGKILL.
-        signal.signal(signal.SIGTERM, lambda number, frame: signal.alarm(25))
+def windows(micro_batches: Iterator[MicroBatch], steps: int) -> Iterator[list[MicroBatch]]:
+    """Lists of `steps` micro-batches, the last one shorter where they do not divide."""
+    while window := list(islice(micro_batches, steps)):
+        yield window
 
 
 class First:
@@ -175,22 +168,3 @@ class First:
 
     def fetch(self, ids: Tensor, epoch: int) -> Any:
         return self.source.fetch(ids, 0)
-
-
-def windows(micro_batches: Iterator[MicroBatch], steps: int) -> Iterator[list[MicroBatch]]:
-    """Lists of `steps` micro-batches, the last one shorter where they do not divide."""
-    while window := list(islice(micro_batches, steps)):
-        yield window
-
-
-def choose_workers(source: Any, batch_size: int) -> int:
-    """Handing a batch over from a worker costs about a millisecond, so quick sources are faster without."""
-    ids = torch.arange(min(batch_size, len(source)))
-    source.fetch(ids[:1], 0)
-    began = time.perf_counter()
-    source.fetch(ids, 0)
-    if time.perf_counter() - began < 0.002:
-        return 0
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    cores //= int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    return min(max(cores, 1), 8)

@@ -25,6 +25,7 @@ from progress import Progress, SaveTimer, StopSignal
 from resume import resume
 from run import Run, build
 from scores import METRIC, is_better
+from workers import NoBatch
 
 
 def step(
@@ -46,12 +47,12 @@ def step(
     return total.detach(), items, norm
 
 
-def training_batches(loader: Loader, progress: Progress) -> Iterator[MicroBatch]:
+def training_batches(loader: Loader, progress: Progress, stop: StopSignal) -> Iterator[MicroBatch]:
     """The micro-batches that are left of all epochs; the next one once `progress` counts the last."""
     while progress.step < progress.total_steps:
         if progress.epoch_step >= progress.steps_per_epoch:
             progress.next_epoch()
-        for micro in loader.epoch(progress.epoch, progress.epoch_step):
+        for micro in loader.epoch(progress.epoch, progress.epoch_step, stop):
             yield micro
             if progress.step == progress.total_steps:
                 return
@@ -62,8 +63,9 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     train_source, val_source = load(config.data, config.seed, device)
     if config.overfit_one_batch:
         train_source = val_source = First(train_source, config.batch_size)
-    train_loader = Loader(train_source, config.batch_size, config.seed, config.loader, device, shuffle=True)
-    val_loader = Loader(val_source, config.batch_size, config.seed, config.loader, device, shuffle=False)
+    common = (config.batch_size, config.seed, config.loader, device)
+    train_loader = Loader(train_source, *common, shuffle=True)
+    val_loader = Loader(val_source, *common, shuffle=False)
     steps_per_epoch = len(train_loader)
 
     constants = {"config": to_dict(config), "info": plain(train_source.info)}
@@ -98,7 +100,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         if progress.due(config.eval_every) and progress.evaluated < progress.step:
             assess()
             save_as("last", run.parts())
-        for micro in training_batches(train_loader, progress):
+        for micro in training_batches(train_loader, progress, stop):
             log.step([micro], *step(run, micro))
             if log.due():
                 log.training()
@@ -111,6 +113,11 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
                 timer.restart()
             if stopped:
                 break
+    except NoBatch:  # between two steps: the run is whole
+        save_as("last", run.parts())
+        stopped = stop.number
+        if not stopped:
+            raise
     finally:
         train_loader.close()
         val_loader.close()

@@ -24,7 +24,7 @@ def sum_up(run: Run, loader: Loader, stop: StopSignal) -> Totals:
     """The sums and counts of model.metrics over all samples, on the CPU; nothing if a signal cut it short."""
     run.model.eval()
     totals: Totals = {}
-    for micro in loader.epoch(0):
+    for micro in loader.epoch(0, stop=stop):
         if stop.number:
             break
         batch = to_device(micro.batch, run.device)

@@ -27,6 +27,7 @@ from resume import resume
 from run import Run, build
 from schedule import set_rates
 from scores import METRIC, is_better
+from workers import NoBatch
 
 
 def step(
@@ -59,12 +60,12 @@ def step(
     return torch.stack(losses).sum(), items, norm
 
 
-def training_windows(loader: Loader, progress: Progress, size: int) -> Iterator[list[MicroBatch]]:
+def training_windows(loader: Loader, progress: Progress, size: int, stop: StopSignal) -> Iterator[list[MicroBatch]]:
     """The windows of `size` micro-batches that are left of all epochs; the next one once `progress` counts the last."""
     while progress.step < progress.total_steps:
         if progress.epoch_step >= progress.steps_per_epoch:
             progress.next_epoch()
-        for window in windows(loader.epoch(progress.epoch, progress.epoch_step * size), size):
+        for window in windows(loader.epoch(progress.epoch, progress.epoch_step * size, stop), size):
             yield window
             if progress.step == progress.total_steps:
                 return
@@ -75,8 +76,9 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     train_source, val_source = load(config.data, config.seed, device)
     if config.overfit_one_batch:
         train_source = val_source = First(train_source, config.batch_size)
-    train_loader = Loader(train_source, config.batch_size, config.seed, config.loader, device, shuffle=True)
-    val_loader = Loader(val_source, config.batch_size, config.seed, config.loader, device, shuffle=False)
+    common = (config.batch_size, config.seed, config.loader, device)
+    train_loader = Loader(train_source, *common, shuffle=True, window=config.accumulation.steps)
+    val_loader = Loader(val_source, *common, shuffle=False)
     steps_per_epoch = -(-len(train_loader) // config.accumulation.steps)
 
     constants = {"config": to_dict(config), "info": plain(train_source.info)}
@@ -111,7 +113,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         if progress.due(config.eval_every) and progress.evaluated < progress.step:
             assess()
             save_as("last", run.parts())
-        for window in training_windows(train_loader, progress, config.accumulation.steps):
+        for window in training_windows(train_loader, progress, config.accumulation.steps, stop):
             log.step(window, *step(run, window))
             if log.due():
                 log.training()
@@ -124,6 +126,11 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
                 timer.restart()
             if stopped:
                 break
+    except NoBatch:  # between two steps: the run is whole
+        save_as("last", run.parts())
+        stopped = stop.number
+        if not stopped:
+            raise
     finally:
         train_loader.close()
         val_loader.close()

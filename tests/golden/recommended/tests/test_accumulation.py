@@ -1,16 +1,19 @@
 """Accumulation: a window of micro-batches, cut in any way, makes the step of the one large batch."""
 
+import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from conftest import COUPLED, parameters
+from conftest import COUPLED, CPU, parameters
+from torch import Tensor
 
 from checkpoint import read
 from config import AccumulationConfig, Config
-from loader import MicroBatch
+from loader import Loader, LoaderConfig, MicroBatch
 from run import Run
 from train import step
 
@@ -44,3 +47,30 @@ def test_no_gradient_outlives_its_step(
     for run in (clean, stale):
         step(run, [micro(0, 8)])
     assert same(parameters(clean), parameters(stale))
+
+
+class Counted:
+    """Samples that are their ids; tells how many were fetched by whatever process."""
+
+    on_device = False
+
+    def __init__(self) -> None:
+        self.fetched = torch.zeros(1, dtype=torch.int64).share_memory_()
+
+    def __len__(self) -> int:
+        return 100
+
+    def fetch(self, ids: Tensor, epoch: int) -> Tensor:
+        self.fetched += len(ids)
+        return ids
+
+
+def test_a_window_is_fetched_while_another_is_computed() -> None:
+    source, deadline = Counted(), time.monotonic() + 30
+    with closing(Loader(source, 1, 0, LoaderConfig(workers=1), CPU, shuffle=True, window=8)) as loader:
+        micro_batches = loader.epoch(0)
+        for _ in range(8):
+            next(micro_batches)
+        while source.fetched < 16 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert source.fetched >= 16
