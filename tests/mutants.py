@@ -383,8 +383,8 @@ MUTANTS = [
     Mutant(
         "a resumed epoch begins again",
         "train.py",
-        "loader.epoch(progress.epoch, progress.epoch_step)",
-        "loader.epoch(progress.epoch, 0)",
+        "loader.epoch(progress.epoch, progress.epoch_step, stop)",
+        "loader.epoch(progress.epoch, 0, stop)",
         "resume",
         **PLAIN,
     ),
