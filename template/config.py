@@ -45,6 +45,7 @@ from groups import GroupsConfig
 
 # {% endif %}
 from loader import LoaderConfig
+from optimizer import OptimizerConfig
 
 # {% if profiler %}
 from profiling import ProfilerConfig
@@ -78,10 +79,17 @@ class Config:
     """Optimizer steps to make, whatever --epochs says; 0: as many as the epochs have."""
     batch_size: int = 64
     """Samples per micro-batch of one process."""
+    # {% if sgd %}
+    lr: float = 0.05
+    """Learning rate."""
+    weight_decay: float = 5e-4
+    """Weight decay, added to the gradient."""
+    # {% else %}
     lr: float = 3e-3
-    """Learning rate of AdamW."""
+    """Learning rate."""
     weight_decay: float = 0.05
-    """Weight decay of AdamW, decoupled from the gradient."""
+    """Weight decay, decoupled from the gradient."""
+    # {% endif %}
     seed: int = 0
     """Decides the split, the initial weights, the order of the samples, and what torch, Python and NumPy draw."""
     device: str = "auto"
@@ -100,6 +108,7 @@ class Config:
     """Train and evaluate on one batch: a model that cannot learn it by heart has a fault."""
     data: DataConfig = DataConfig()
     loader: LoaderConfig = LoaderConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
     # {% if accumulation %}
     accumulation: AccumulationConfig = AccumulationConfig()
     # {% endif %}

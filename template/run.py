@@ -28,6 +28,7 @@ from groups import parameter_groups
 
 # {% endif %}
 from model import build_model
+from optimizer import build_optimizer
 from progress import Progress
 
 # {% if plateau %}
@@ -95,10 +96,7 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     # {% else %}
     parameters = [pair for pair in model.named_parameters() if pair[1].requires_grad]
     # {% endif %}
-    # One call for all parameters instead of a dozen for each.
-    # Elsewhere None: PyTorch then takes what handles many parameters by one kernel, which False would forbid.
-    fused = device.type in ("cpu", "cuda", "mps", "xpu") or None
-    optimizer = torch.optim.AdamW(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
+    optimizer = build_optimizer(parameters, config.lr, config.weight_decay, config.optimizer, device)
     # {% if amp %}
     dtype = precision(config.amp, device)
     # {% endif %}

@@ -717,6 +717,23 @@ MUTANTS = [
         "augmentation",
         **AUGMENTATION,
     ),
+    # ---- optimizer
+    Mutant(
+        "a restored optimizer works on the groups and the state of before",
+        "optimizer.py",
+        "        super().__setstate__(state)\n        self.share()\n",
+        "        super().__setstate__(state)\n",
+        "optimizer",
+        **given(task="text", optimizer="muon"),
+    ),
+    Mutant(
+        "SGD without Nesterov's momentum",
+        "optimizer.py",
+        "nesterov=config.nesterov",
+        "nesterov=False",
+        "optimizer",
+        **given(optimizer="sgd"),
+    ),
     # ---- tracker
     Mutant(
         "TensorBoard is a step behind",

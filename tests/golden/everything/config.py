@@ -19,6 +19,7 @@ from debug import DebugConfig
 from distributed import DdpConfig
 from groups import GroupsConfig
 from loader import LoaderConfig
+from optimizer import OptimizerConfig
 from profiling import ProfilerConfig
 from schedule import ScheduleConfig
 
@@ -44,9 +45,9 @@ class Config:
     batch_size: int = 64
     """Samples per micro-batch of one process."""
     lr: float = 3e-3
-    """Learning rate of AdamW."""
+    """Learning rate."""
     weight_decay: float = 0.05
-    """Weight decay of AdamW, decoupled from the gradient."""
+    """Weight decay, decoupled from the gradient."""
     seed: int = 0
     """Decides the split, the initial weights, the order of the samples, and what torch, Python and NumPy draw."""
     device: str = "auto"
@@ -65,6 +66,7 @@ class Config:
     """Train and evaluate on one batch: a model that cannot learn it by heart has a fault."""
     data: DataConfig = DataConfig()
     loader: LoaderConfig = LoaderConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
     accumulation: AccumulationConfig = AccumulationConfig()
     amp: AmpConfig = AmpConfig()
     augmentation: AugmentationConfig = AugmentationConfig()

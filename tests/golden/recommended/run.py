@@ -12,6 +12,7 @@ from amp import build_scaler, precision
 from config import Config
 from groups import parameter_groups
 from model import build_model
+from optimizer import build_optimizer
 from progress import Progress
 
 
@@ -47,10 +48,7 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     seed_generators(config.seed)
     model = build_model(info).to(device)
     parameters = parameter_groups(model, config.lr, config.weight_decay, config.groups)
-    # One call for all parameters instead of a dozen for each.
-    # Elsewhere None: PyTorch then takes what handles many parameters by one kernel, which False would forbid.
-    fused = device.type in ("cpu", "cuda", "mps", "xpu") or None
-    optimizer = torch.optim.AdamW(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
+    optimizer = build_optimizer(parameters, config.lr, config.weight_decay, config.optimizer, device)
     dtype = precision(config.amp, device)
     return Run(
         config=config,

@@ -1,0 +1,51 @@
+"""The optimizer: two steps are those of its formula, and a restored one goes on as if it had never stopped."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import optimizer
+from checkpoint import restore
+from optimizer import OptimizerConfig
+from run import Run
+
+GRADIENTS = [torch.tensor([[3.0, 1.0], [-1.0, 2.0]]), torch.tensor([[1.0, -2.0], [0.5, 1.0]])]
+
+
+def descend(run: Run, seed: int) -> None:
+    """A step along gradients that the seed decides."""
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in run.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=generator).to(parameter)
+    run.optimizer.step()
+
+
+def test_restored_optimizer_goes_on(begin: Callable[..., Run], same: Callable[[Any, Any], bool]) -> None:
+    run, other = begin(), begin()
+    descend(run, 1)
+    restore(copy.deepcopy({name: part.state_dict() for name, part in run.parts().items()}), other.parts())
+    for seed in (2, 3):
+        descend(run, seed)
+        descend(other, seed)
+    assert same(run.model.state_dict(), other.model.state_dict())
+    assert same(run.optimizer.state_dict(), other.optimizer.state_dict())
+
+
+def test_two_steps_follow_the_formula(float64: None) -> None:
+    lr, decay, config = 0.1, 0.5, OptimizerConfig()
+    weight = torch.nn.Parameter(torch.tensor([[1.0, 2.0], [-2.0, 0.5]]))
+    expected = weight.detach().clone()
+    made = optimizer.build_optimizer([("weight", weight)], lr, decay, config, weight.device)
+    mean, square = torch.zeros_like(expected), torch.zeros_like(expected)
+    for gradient in GRADIENTS:
+        gradient = gradient.to(expected)
+        weight.grad = gradient.clone()
+        made.step()
+        step = float(made.state[weight]["step"])
+        mean = config.betas[0] * mean + (1 - config.betas[0]) * gradient
+        square = config.betas[1] * square + (1 - config.betas[1]) * gradient**2
+        root = (square / (1 - config.betas[1] ** step)).sqrt() + config.eps
+        expected = expected * (1 - lr * decay) - lr * mean / (1 - config.betas[0] ** step) / root
+    assert torch.allclose(weight, expected, rtol=1e-10)
