@@ -1,4 +1,4 @@
-"""The optimizer: AdamW."""
+"""The optimizer, and what can be set of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
