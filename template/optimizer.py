@@ -1,20 +1,22 @@
-"""The optimizer, and what can be set of it."""
+# {% if adamw %}
+"""The optimizer: AdamW."""
+# {% endif %}
+# {% if sgd %}
+"""The optimizer: SGD with momentum."""
+# {% endif %}
+# {% if muon %}
+"""The optimizer: Muon for matrices, AdamW for every other parameter."""
+# {% endif %}
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# {% filter regex_replace("\n+", "\n") %}
 import torch
-
 # {% if muon %}
 from torch import nn
-# {% endif %}
-# {% endfilter %}
 
-# {% if muon %}
 from model import group
-
 # {% endif %}
 
 

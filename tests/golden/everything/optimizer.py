@@ -1,4 +1,4 @@
-"""The optimizer, and what can be set of it."""
+"""The optimizer: AdamW."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
