@@ -63,6 +63,7 @@ train: .venv/dev
 # All of docs/verification.md. What passed before and has not changed is taken over.
 matrix: static
 	OMP_NUM_THREADS=1 $(BIN)/python -m matrix train --seconds $(SECONDS)
+	OWNERS=all OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/test_owners.py
 
 # Measures the generated loop beside others (benchmarks/README.md); a quiet machine and some twenty minutes.
 bench: .venv/dev

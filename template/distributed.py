@@ -24,7 +24,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from device import CPU, at_least_one, find_device
+from device import CPU, divisor, find_device
 from launcher import processes
 
 
@@ -166,7 +166,7 @@ def max_over_ranks(number: int) -> int:
 
 
 class StopVote:
-    """Which signal has reached any rank, known to all ranks in the same step.
+    """What any rank asks for, a signal's number or 1 for a checkpoint, known to all ranks in the same step.
 
     Each step asks and the next one hears the answer, which has come meanwhile over the CPU: no step waits for it.
     """
@@ -233,22 +233,17 @@ def check_equal(value: Any, what: str) -> None:
         raise SystemExit(f"The ranks disagree about {what}: start every process with the same arguments and code.")
 
 
-def count_over_ranks(items: int | Tensor, device: torch.device) -> int | Tensor:
-    """The number of items over all ranks, 1 at least; of several it is a 0-dim tensor that stays on the device."""
+def count_over_ranks(items: float | Tensor, device: torch.device) -> float | Tensor:
+    """The number of items over all ranks, 1 for none; of several it is a 0-dim tensor that stays on the device."""
     if not dist.is_initialized():
-        return at_least_one(items)
+        return divisor(items)
     if isinstance(items, Tensor) and items.device.type == "cpu":
-        items = int(items)
+        items = items.item()
+    # Floating point whatever the owner counts in: items may be weights, and the ranks have to agree on a type.
     # torch.full fills on the device; the copy of a tensor would be waited for.
-    own = items if isinstance(items, Tensor) else torch.full((), items, device=device)
-    return at_least_one(sum_over_ranks(own))
-
-
-def sums_over_ranks(sums: dict[str, tuple[float, int]]) -> dict[str, tuple[float, int]]:
-    """The sums and their counts over all ranks, by name; a rank may have had no batch at all."""
-    found: dict[str, tuple[float, int]] = {}
-    for own in all_gather(sums):
-        for name, (value, items) in own.items():
-            before = found.get(name, (0.0, 0))
-            found[name] = (before[0] + value, before[1] + items)
-    return found
+    own = (
+        items.to(torch.get_default_dtype())
+        if isinstance(items, Tensor)
+        else torch.full((), float(items), device=device)
+    )
+    return divisor(sum_over_ranks(own))

@@ -21,7 +21,8 @@ from distributed import rank, sum_over_ranks, world_size
 
 # {% endif %}
 from loader import MicroBatch
-from run import Run, learning_rates
+from run import Run, describe, learning_rates
+from scores import METRIC
 
 # {% if tensorboard %}
 from tracker import Tracker
@@ -34,13 +35,15 @@ from tracker import Tracker
 class Log:
     """Keeps the numbers of each step on the device and reads them together when a row is due: no wait per step."""
 
-    def __init__(self, run_dir: Path, run: Run) -> None:
+    def __init__(self, run_dir: Path, run: Run, samples: dict[str, int]) -> None:
+        """Prints what begins; `samples` counts those of each source."""
         self.run_dir, self.run, self.progress = run_dir, run, run.progress
         # {% if amp %}
         self.overflows = 0
         # {% endif %}
-        self.pending: list[tuple[int, list[Tensor], Tensor, int | Tensor, Tensor]] = []
+        self.pending: list[tuple[int, list[Tensor], Tensor, float | Tensor, Tensor]] = []
         self.last: dict[str, Any] = {}
+        self.told: set[str] = set()
         self.first_step = run.progress.step
         self.since = self.began = time.perf_counter()
         # {% if ddp %}
@@ -48,6 +51,8 @@ class Log:
         if not self.writes:
             return
         # {% endif %}
+        for name, text in (describe(run, samples) | {"run folder": str(run_dir)}).items():
+            print(f"  {name:<16} {text}", flush=True)
         self.file = MetricsFile(run_dir / "metrics.jsonl", run.progress.step)
         self.bar = tqdm(
             total=run.progress.total_steps,
@@ -60,7 +65,7 @@ class Log:
         self.tracker = Tracker(run_dir, run.progress.step)
         # {% endif %}
 
-    def step(self, window: list[MicroBatch], loss_sum: Tensor, items: int | Tensor, norm: Tensor) -> None:
+    def step(self, window: list[MicroBatch], loss_sum: Tensor, items: float | Tensor, norm: Tensor) -> None:
         """Notes an optimizer step; reads nothing from the device."""
         self.pending.append((self.progress.step, [micro.ids for micro in window], loss_sum, items, norm))
 
@@ -136,11 +141,12 @@ class Log:
         if not self.writes:
             return
         # {% endif %}
+        text = f"loss {row['loss']:.4f}  lr {row['lr']:.2e}  {row['samples_per_second']:.0f} samples/s"
         if self.bar.disable:
+            print(f"epoch {row['epoch'] + 1:>3}  step {row['step']:>6}  {text}", flush=True)
             return
         self.bar.update(row["step"] - self.bar.n)
-        rate = f"{row['samples_per_second']:.0f}"
-        self.bar.set_postfix_str(f"loss {row['loss']:.4f}, lr {row['lr']:.2e}, {rate} samples/s", refresh=False)
+        self.bar.set_postfix_str(text, refresh=False)
 
     def settle(self) -> None:
         """Before an evaluation or a checkpoint: reads the pending steps, see read(), and writes all rows."""
@@ -165,8 +171,7 @@ class Log:
     ) -> None:
         """Adds the row of an evaluation and prints it; train_loss is the mean over the epoch's samples so far."""
         progress = self.progress
-        row: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch}
-        row["train_loss"] = progress.loss_sum / max(progress.items, 1)
+        row = {"step": progress.step, "epoch": progress.epoch, "train_loss": progress.loss_sum / (progress.items or 1)}
         row |= {f"val_{name}": value for name, value in scores.items()}
         # {% if cache %}
         row |= cache_hits
@@ -179,6 +184,9 @@ class Log:
         # {% endif %}
         numbers = "  ".join(f"{name} {value:.4f}" for name, value in row.items() if isinstance(value, float))
         text = f"epoch {row['epoch'] + 1:>3}  step {row['step']:>6}  {numbers}"
+        if undefined := [name for name, value in row.items() if value != value and name not in self.told]:
+            self.told.update(undefined)
+            text += f"\n  {', '.join(undefined)}: nothing to take a mean of, or nan from model.py; logged as null"
         # At once, also where the output is a file.
         if self.bar.disable:
             print(text, flush=True)
@@ -206,7 +214,8 @@ class Log:
         for name, value in self.last.items():
             if name.startswith("val_"):
                 print(f"  {name:<16} {value:.4f}")
-        print(f"  {'best val_loss':<16} {progress.best:.4f}")
+        if math.isfinite(progress.best):
+            print(f"  {f'best val_{METRIC}':<16} {progress.best:.4f}")
         print(f"  {'run folder':<16} {self.run_dir} (metrics.jsonl, curves.png, checkpoints)")
         if stopped:
             print(f"  {'go on':<16} python train.py --resume --run-dir {self.run_dir}")

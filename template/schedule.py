@@ -1,10 +1,12 @@
 # {% if schedule == "plateau" %}
-"""The learning rate falls whenever the validation loss has stalled."""
+"""The learning rate falls whenever the validation loss, or the score that model.BEST names, has stalled."""
 
 from dataclasses import dataclass
 
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from scores import PICK
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,10 @@ class ScheduleConfig:
 
 
 def build_schedule(optimizer: Optimizer, config: ScheduleConfig) -> ReduceLROnPlateau:
-    """Step it once per evaluation, with the validation loss of all ranks."""
+    """Step it once per evaluation, with the score of all ranks that chooses the best model."""
     floors = [group["lr"] * config.min_factor for group in optimizer.param_groups]
-    return ReduceLROnPlateau(optimizer, factor=config.factor, patience=config.patience, min_lr=floors, eps=0.0)
+    mode = "min" if PICK is min else "max"
+    return ReduceLROnPlateau(optimizer, mode, factor=config.factor, patience=config.patience, min_lr=floors, eps=0.0)
 
 
 # {%- else %}
@@ -133,12 +136,12 @@ def set_rates(optimizer: Optimizer, progress: Progress, config: ScheduleConfig) 
         group["lr"] = group.setdefault("initial_lr", group["lr"]) * share
 
 
-def check_total(planned: int, progress: Progress, config: ScheduleConfig) -> None:
-    """Raises SystemExit when a resumed run would follow another curve than it began, unless that was asked for."""
+def check_total(planned: int, progress: Progress, config: ScheduleConfig, allowed: bool) -> None:
+    """Raises SystemExit when a resumed run would follow another curve than it began and that is not `allowed`."""
     total = progress.total_steps
     if planned == total:
         return
-    if not config.extend:
+    if not allowed:
         raise SystemExit(
             f"This run was planned for {planned} optimizer steps and would now have {total}, which changes its "
             "learning rates: keep --epochs and --max-steps, or ask for it with --schedule.extend."

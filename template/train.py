@@ -19,6 +19,8 @@ from torch import Tensor
 import distributed
 
 # {% endif %}
+from arguments import to_dict
+
 # {% if augmentation %}
 from augmentation import noise
 
@@ -27,13 +29,14 @@ from augmentation import noise
 from cache import cached, hits
 
 # {% endif %}
-from checkpoint import plain, resume, save
+from check import check
+from checkpoint import plain, save
 
 # {% if clipping %}
 from clipping import clip
 
 # {% endif %}
-from config import Config, open_run, parse, to_dict
+from config import Config, open_run, parse
 
 # {% if augmentation %}
 from data import augment, load
@@ -50,7 +53,7 @@ from debug import Hooks
 from device import to_device
 
 # {% else %}
-from device import at_least_one, find_device, to_device
+from device import divisor, find_device, to_device
 
 # {% endif %}
 from evaluation import evaluate
@@ -75,14 +78,16 @@ from model import count, loss
 from profiling import Profiler
 
 # {% endif %}
-from progress import Progress, StopSignal
+from progress import Progress, SaveTimer, StopSignal
+from resume import resume
 from run import Run, build
 
 # {% if stepwise %}
 from schedule import set_rates
 
-
 # {% endif %}
+from scores import METRIC, is_better
+
 # {% endfilter %}
 
 
@@ -93,7 +98,7 @@ def step(
     # {% else %}
     micro: MicroBatch,
     # {% endif %}
-) -> tuple[Tensor, int | Tensor, Tensor]:
+) -> tuple[Tensor, float | Tensor, Tensor]:
     """One optimizer step on the mean loss over all items of its samples.
 
     # {% if accumulation %}
@@ -114,10 +119,10 @@ def step(
     items = distributed.count_over_ranks(micro.weight * count(micro.batch), run.device)
     # {% endif %}
     # {% if accumulation and not ddp %}
-    items = at_least_one(sum(count(micro.batch) for micro in window))
+    items = divisor(sum(count(micro.batch) for micro in window))
     # {% endif %}
     # {% if not ddp and not accumulation %}
-    items = at_least_one(count(micro.batch))
+    items = divisor(count(micro.batch))
     # {% endif %}
     # {% if accumulation %}
     losses = []
@@ -271,18 +276,21 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     # {% endif %}
 
     constants = {"config": to_dict(config), "info": plain(train_source.info)}
+    constants["samples"] = {"training": len(train_source), "validation": len(val_source)}
     # {% if export %}
     batch = val_source.fetch(torch.arange(min(8, len(val_source))), 0)
     constants["example"] = tuple(tensor.cpu() for tensor in example_input(batch))
     # {% endif %}
     run = build(config, constants["info"], device, steps_per_epoch)
+    check(run, train_source)
     if config.resume:
-        resume(run_dir, run)
+        resume(run_dir, run, constants)
     progress, stop, stopped = run.progress, StopSignal(), 0
+    timer = SaveTimer(config.checkpoint_minutes)
     # {% if ddp %}
     vote = distributed.StopVote()
     # {% endif %}
-    log = Log(run_dir, run)
+    log = Log(run_dir, run, constants["samples"])
     # {% if debug %}
     # {% if amp %}
     hooks = Hooks(run.model, config.debug, device, fp16=run.scaler.is_enabled())
@@ -299,7 +307,7 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         distributed.broadcast_buffers(run.model)
         # {% endif %}
         log.settle()
-        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants, device)
+        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants, device, config.keep)
         log.restart_clock()
 
     def assess() -> None:
@@ -315,10 +323,10 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
         # {% endif %}
         progress.evaluated = progress.step
         # {% if plateau %}
-        run.schedule.step(scores["loss"])
+        run.schedule.step(scores[METRIC])
         # {% endif %}
-        if scores["loss"] < progress.best:
-            progress.best = scores["loss"]
+        if is_better(scores[METRIC], progress.best):
+            progress.best = scores[METRIC]
             save_as("best", {"model": run.model})
         log.restart_clock()
 
@@ -346,13 +354,18 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             if evaluating:
                 assess()
             # {% if ddp %}
-            # All ranks stop at the same step. An evaluation that a signal cut short must not be passed over.
-            stopped = vote.largest(stop.number, at_once=evaluating or saving)
+            # All ranks save and stop at the same step. An evaluation that a signal cut short must not be passed over.
+            asked = vote.largest(max(stop.number, int(timer.over())), at_once=evaluating or saving)
+            stopped = asked if asked > 1 else 0
+            if asked or saving:
+                save_as("last", run.parts())
+                timer.restart()
             # {% else %}
             stopped = stop.number
-            # {% endif %}
-            if stopped or saving:
+            if stopped or saving or timer.over():
                 save_as("last", run.parts())
+                timer.restart()
+            # {% endif %}
             if stopped:
                 break
     # {% if debug %}

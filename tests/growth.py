@@ -75,7 +75,7 @@ STEPS: dict[str, list[tuple[str, str, str]]] = {
         ),
         (
             "template/train.py",
-            "    log = Log(run_dir, run)\n",
+            "    timer = SaveTimer(config.checkpoint_minutes)\n",
             "    # {{% if {name} %}}\n"
             "    if {name}(progress.step, config.{name}) < 0:\n"
             '        raise SystemExit("--{option}.amount is below 0: give 0 or more.")\n'

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import time
@@ -30,6 +29,19 @@ def change(project: Path, name: str, old: str, new: str) -> None:
     (project / name).write_text(text.replace(old, new))
 
 
+def text(log: Path) -> str:
+    """What a child has written so far, which may not have begun."""
+    return log.read_text() if log.exists() else ""
+
+
+def changed(path: Path) -> float:
+    """When a file of another process was last changed; 0 where there is none at the moment."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0
+
+
 def same(left: Any, right: Any) -> bool:
     if isinstance(left, torch.Tensor):
         return torch.equal(left, right)
@@ -48,17 +60,16 @@ def test_killed_twenty_times_it_ends_like_the_uninterrupted_run(render: Callable
     assert code == 0, output
     draw, kills, cut = random.Random(0), 0, tmp_path / "cut"
     checkpoints = cut / "checkpoints"
+    files = [checkpoints / "last.pt", checkpoints / "previous.pt"]
     while kills < 20:
-        begun = (checkpoints / "last.pt").exists() or (checkpoints / "previous.pt").exists()
-        if not begun:  # killed before its first checkpoint, which a slow machine makes likely: nothing to go on with
-            shutil.rmtree(cut, ignore_errors=True)
+        begun, saved = (cut / "config.json").exists(), any(file.exists() for file in files)
         command = ("train.py", "--run-dir", str(cut), *(["--resume"] if begun else arguments))
-        process, _ = warm.start(project, *command, name="cut-output")
-        # Half of them right after the start of the next checkpoint, wherever in it that is.
+        process, log = warm.start(project, *command, name="cut-output")
+        # Half of them in the second checkpoint, wherever in it that is; a slow machine makes none in the others' time.
         if kills % 2:
-            before, deadline = time.time(), time.monotonic() + 30
+            before, deadline = time.time(), time.monotonic() + 60
             while time.monotonic() < deadline and process.is_alive():
-                if any(path.stat().st_mtime > before for path in checkpoints.glob(".*")):
+                if changed(files[0]) > before and changed(checkpoints / ".last.pt.unfinished"):
                     break
         else:
             process.join(draw.uniform(0.2, 1.2))
@@ -67,9 +78,10 @@ def test_killed_twenty_times_it_ends_like_the_uninterrupted_run(render: Callable
         process.kill()
         process.join()
         kills += 1
+        assert not (saved and "no checkpoint yet" in text(log)), "a kill cost every checkpoint"
     assert kills == 20, f"it was over after {kills} kills"
     code, output = warm.train(project, "--run-dir", str(cut), "--resume")
-    assert code == 0, output
+    assert code == 0 and "no checkpoint yet" not in output, output
     assert rows(cut) == rows(tmp_path / "whole")
     whole, resumed = (torch.load(tmp_path / name / "checkpoints" / "last.pt") for name in ("whole", "cut"))
     assert not [key for key in whole if key != "config" and not same(whole[key], resumed[key])]
@@ -113,6 +125,10 @@ def refused(data):
     return False
 
 assert all(refused(whole[:length]) for length in range(len(whole)))
+directory = whole.index(b"PK\\x01\\x02")  # no checksum covers it: each of its bits
+for i in range(directory, len(whole)):
+    for bit in range(8):
+        refused(whole[:i] + bytes([whole[i] ^ 1 << bit]) + whole[i + 1 :])
 draw = random.Random(0)
 flips = [refused(whole[:i] + bytes([whole[i] ^ 1 << draw.randrange(8)]) + whole[i + 1 :]) for i in range(len(whole))]
 print(f"{len(whole)} cuts, {sum(flips)} of {len(flips)} flips refused, the others harmless")
@@ -193,6 +209,113 @@ def test_dropout_is_resumed_bit_for_bit(render: Callable[..., Path], workers: st
     change(project, "model.py", " / 127.5 - 1))", " / 127.5 - 1), training=self.training))")
     code, output = warm.prove(project, "tests/test_resume.py", "-k", f"stopped_everywhere and {workers}]")
     assert code == 0 and "passed" in output, output
+
+
+def test_runs_of_one_second_have_folders_of_their_own(render: Callable[..., Path]) -> None:
+    project = render(techniques=[])
+    rates = ["0.001", "0.002", "0.003"]
+    started = [warm.start(project, "train.py", "--lr", lr, "--max-steps", "30", name=f"lr-{lr}") for lr in rates]
+    for process, log in started:
+        process.join(60)
+        assert process.exitcode == 0, log.read_text()
+    folders = list((project / "runs").iterdir())
+    assert sorted(json.loads((folder / "config.json").read_text())["lr"] for folder in folders) == [0.001, 0.002, 0.003]
+    for folder in folders:
+        lr = json.loads((folder / "config.json").read_text())["lr"]
+        assert {row["lr"] for row in rows(folder) if "lr" in row} == {lr}
+        assert [row["step"] for row in rows(folder) if "lr" in row] == [10, 20, 30]
+
+
+def test_a_run_that_goes_on_has_no_second_writer(render: Callable[..., Path], tmp_path: Path) -> None:
+    project, folder = render(techniques=[]), tmp_path / "run"
+    process, log = warm.start(project, "train.py", "--run-dir", str(folder), "--epochs", "100000", name="first")
+    try:
+        deadline = time.monotonic() + 60
+        while "step     10" not in text(log) and time.monotonic() < deadline:  # told at once, into a file too
+            time.sleep(0.05)
+        told = log.read_text()
+        assert "device" in told and "1,435 training" in told and "step     10  loss" in told, told
+        for resume in ([], ["--resume"]):
+            code, output = warm.train(project, "--run-dir", str(folder), *resume)
+            assert code == 1 and f"in use by process {process.pid}" in output and "Traceback" not in output, output
+    finally:
+        process.kill()
+        process.join()
+
+
+EXOTIC = """
+from enum import Enum
+from dataclasses import field
+
+
+class Kind(Enum):
+    RAW = "raw file"
+    COOKED = "cooked"
+
+
+@dataclass(frozen=True)
+class Nested:
+    kind: Kind = Kind.RAW
+    pair: tuple[int, float] = (1, 0.5)
+
+
+"""
+EXOTIC_FIELDS = """    paths: tuple[Path, ...] = ()
+    more_paths: list[Path] = field(default_factory=list)
+    mixture: dict[str, Path] = field(default_factory=dict)
+    shares: dict[str, float] = field(default_factory=lambda: {"train_part": 0.8, "val": 0.2})
+    place: str | Path = ""
+    kind: Kind = Kind.COOKED
+    kinds: tuple[Kind, ...] = ()
+    nested: Nested = Nested()
+    limit: int | tuple[int, int] | None = None
+    strict: bool = True
+    maybe: bool | None = None
+    numbers: frozenset[int] = frozenset()
+"""
+EXOTIC_ARGUMENTS = (
+    "--data.paths a b --data.more-paths --data.mixture web x books y --data.shares.val 0.5 --data.kind RAW "
+    "--data.place hf://datasets/digits --data.kinds RAW COOKED --data.nested.kind COOKED --data.nested.pair -3 1e-30 "
+    "--data.limit 3 4 --data.no-strict --data.maybe False --data.numbers 7"
+)
+
+
+def test_values_of_any_type_come_back_on_resume(render: Callable[..., Path], tmp_path: Path) -> None:
+    project = render(techniques=["param_groups", "scheduler"])
+    change(
+        project,
+        "data.py",
+        "@dataclass(frozen=True)\nclass DataConfig:\n",
+        EXOTIC + "@dataclass(frozen=True)\nclass DataConfig:\n",
+    )
+    change(project, "data.py", "    root: Path | None = None\n", EXOTIC_FIELDS + "    root: Path | None = None\n")
+    code, output = warm.prove(project, "tests/test_resume.py", "-k", "comes_back")
+    assert code == 0 and "passed" in output, output
+    arguments = ["--run-dir", str(tmp_path / "run"), "--groups.lr-scale", "head", "10", *EXOTIC_ARGUMENTS.split()]
+    seen = "    print('\\nconfig', replace(config, resume=False, max_steps=0))\n"
+    change(
+        project,
+        "train.py",
+        "    config = parse()\n",
+        f"    config = parse()\n    from dataclasses import replace\n{seen}",
+    )
+    shown = []
+    for more in (["--max-steps", "4"], ["--resume"], ["--resume", "--max-steps", "4"]):
+        own = arguments if more != ["--resume"] else arguments[:2]
+        code, output = warm.train(project, *own, *more)
+        assert code == 0, output
+        shown.append(next(line for line in output.splitlines() if line.startswith("config")))
+    assert shown[0] == shown[1] == shown[2]
+    assert "<Kind.RAW: 'raw file'>" in shown[0] and "place='hf://datasets/digits'" in shown[0]
+    # A run of before, whose config.json has no arguments, is told which value to give.
+    path = tmp_path / "run" / "config.json"
+    path.write_text(
+        json.dumps({name: value for name, value in json.loads(path.read_text()).items() if name != "arguments"})
+    )
+    code, output = warm.train(project, *arguments[:2], "--resume", "--max-steps", "4")
+    assert code == 1 and "begun with --data.kind RAW, not COOKED: give that" in output, output
+    code, output = warm.train(project, *arguments, "--resume", "--max-steps", "4")
+    assert code == 0 and "Nothing to do" in output, output
 
 
 # ------------------------------------------------------------------------------------------------- several processes

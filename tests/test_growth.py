@@ -45,7 +45,7 @@ def test_twenty_eight_techniques_pass_in_three_minutes_and_two_gigabytes(tmp_pat
 EVERY = " and ".join(ALL)
 PLANTED = {  # a fault of one choice of techniques in 2^28: text of train.py, what stands before it, what is told
     "an unknown name": (
-        "    log = Log(run_dir, run)\n",
+        "    timer = SaveTimer(config.checkpoint_minutes)\n",
         f"    # {{% if {EVERY} %}}\n    absent(progress)\n    # {{% endif %}}\n",
         "F821 Undefined name `absent`",
     ),
@@ -55,7 +55,7 @@ PLANTED = {  # a fault of one choice of techniques in 2^28: text of train.py, wh
         "F821 Undefined name `ABSENT`",
     ),
     "a format that ruff would change": (
-        "    log = Log(run_dir, run)\n",
+        "    timer = SaveTimer(config.checkpoint_minutes)\n",
         f"    # {{% if {EVERY} %}}\n    run.device  = device\n    # {{% endif %}}\n",
         "ruff format would change it",
     ),

@@ -180,11 +180,11 @@ def zombie(pid: int) -> bool:
 OUTCOMES = {
     "a loss that does not fall": ("train.py", "    run.progress.next_step()\n", "    for p in run.parameters():\n"
         "        p.data.zero_()\n    run.progress.next_step()\n", "the loss does not fall"),
-    "a warning": ("train.py", "    log = Log(run_dir, run)\n", "    import warnings\n"
-        "    warnings.warn('odd')\n    log = Log(run_dir, run)\n", "a warning"),
+    "a warning": ("train.py", "    timer = SaveTimer(config.checkpoint_minutes)\n", "    import warnings\n"
+        "    warnings.warn('odd')\n    timer = SaveTimer(config.checkpoint_minutes)\n", "a warning"),
     "a number that is no JSON": ("log.py", "json.dumps(row | finite, allow_nan=False)",
         "json.dumps(row | {'x': math.nan})", "which is not JSON"),
-    "a checkpoint that is not kept": ("checkpoint.py", 'path.replace(path.with_name("previous.pt"))', "path.unlink()",
+    "a checkpoint that is not kept": ("checkpoint.py", "newer.replace(older)", "newer.unlink()",
         "checkpoints/ holds"),
 }  # fmt: skip
 

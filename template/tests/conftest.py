@@ -1,49 +1,83 @@
-"""What the proofs share: a few samples of the owner's data, and runs on them in float64.
+"""What the tests share: a few samples of the owner's data, and runs on them in float64.
 
 Equal means equal within 1e-10 in float64, with the model in eval mode and gradients on, since batch norm and dropout
-would couple the samples of a batch. They run on the CPU, with `pytest --device auto` on the accelerator.
+would couple the samples of a batch. Model and batches are turned to float64 here, whatever type they came in.
+
+pytest --device auto         # on the accelerator instead of the CPU
+pytest --config runs/2026-01-31T12-00-00/config.json  # on the data of that run instead of the defaults of data.py
 """
 
 import json
 import math
+import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 # {% filter regex_replace("\n+", "\n") %}
 import log
+import model
 import train
+
+from arguments import from_arguments
 
 # {% if compile %}
 from compiling import CompileConfig
 
 # {% endif %}
 from config import Config
+
+# {% if augmentation %}
+from data import DataConfig, augment, load
+
+# {% else %}
 from data import DataConfig, load
-from device import find_device, to_device
+
+# {% endif %}
+from device import find_device, to_device, tree_map, widest
 from loader import First, MicroBatch
+from model import SEPARABLE, build_model, loss
 from run import Run, build
 
 # {% endfilter %}
 
 CPU = torch.device("cpu")
+# Models that draw random numbers in forward, dropout aside.
+RANDOM = getattr(model, "RANDOM", False)
+# What an owner does about numbers that depend on how samples are put into batches.
+COUPLED = (
+    "the samples of a batch do not count for themselves. In model.py: loss has to be the sum over the items that count "
+    'counts (reduction="sum"). Set SEPARABLE = False where the loss couples the samples of a batch (contrastive), '
+    "and RANDOM = True where forward draws random numbers."
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", default="cpu", help="where the tests train: cpu, auto, cuda, cuda:1, mps, ...")
+    parser.addoption("--config", default="", help="config.json of a run, on whose data to test")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if file := config.getoption("config"):
+        os.environ["TEST_CONFIG"] = str(Path(file).resolve())  # other processes read it, too
     try:
         find_device(config.getoption("device"))
-    except SystemExit as error:
-        raise pytest.UsageError(str(error)) from None
+        data_config()
+    except (SystemExit, ValueError, KeyError, OSError) as error:
+        raise pytest.UsageError(f"{file} is no config.json of a run: {error!r}" if file else str(error)) from None
+
+
+def data_config() -> DataConfig:
+    """The data's values of the run that --config names, or the defaults of data.py."""
+    file = os.environ.get("TEST_CONFIG")
+    return from_arguments(Config, json.loads(Path(file).read_text())["arguments"]).data if file else DataConfig()
 
 
 @pytest.fixture(scope="session")
@@ -52,23 +86,78 @@ def device(request: pytest.FixtureRequest) -> torch.device:
 
 
 @pytest.fixture(autouse=True)
-def default_dtype(device: torch.device) -> Iterator[torch.dtype]:
+def default_dtype(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.dtype]:
     """float64 where the device has it. Rounding errors of 1e-16 instead of 1e-7: a real fault stands out."""
-    try:
-        torch.zeros((), dtype=torch.float64, device=device)
-        dtype = torch.float64
-    except (RuntimeError, TypeError):  # mps
-        dtype = torch.float32
+    dtype = widest(device)
     torch.set_default_dtype(dtype)
+    use_default_dtype(monkeypatch)
     yield dtype
     torch.set_default_dtype(torch.float32)
 
 
+def use_default_dtype(patch: pytest.MonkeyPatch) -> None:
+    """Lets the project build models of the default type, whatever type their weights have at first."""
+
+    def build_cast(info: dict[str, Any]) -> nn.Module:
+        built, dtype = build_model(info).to(torch.get_default_dtype()), torch.get_default_dtype()
+        # Also what the owner turns to float32 on its way into the model.
+        built.register_forward_pre_hook(lambda _, *inputs: cast(inputs, dtype), with_kwargs=True)
+        return built
+
+    patch.setattr("run.build_model", build_cast)
+    patch.setattr("checkpoint.build_model", build_cast)
+    # {% if augmentation %}
+    patch.setattr(train, "augment", lambda batch, noise: cast(augment(batch, noise), torch.get_default_dtype()))
+    # {% endif %}
+
+
+def cast(batch: Any, dtype: torch.dtype) -> Any:
+    """The batch with its floating-point tensors in this type; whole numbers stay."""
+    return tree_map(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor, batch)
+
+
+class Few(First):
+    """The first samples of a source, in the type that the tests compute in."""
+
+    def __init__(self, source: Any, size: int) -> None:
+        super().__init__(source, size)
+        self.dtype = torch.get_default_dtype()
+
+    def fetch(self, ids: Tensor, epoch: int) -> Any:
+        return cast(super().fetch(ids, epoch), self.dtype)
+
+
+def hold(built: nn.Module, batch: Any) -> None:
+    """Puts a model into eval mode; one whose loss is there in training mode only into that one."""
+    built.eval()
+    try:
+        with torch.no_grad():
+            loss(built, batch)
+    except Exception:  # of whatever kind: in training mode it is raised again where it is another fault
+        built.train()
+
+
 @pytest.fixture
-def float64(device: torch.device, default_dtype: torch.dtype) -> None:
+def float64(
+    device: torch.device, default_dtype: torch.dtype, begin: Callable[..., Run], micro: Callable[..., MicroBatch]
+) -> None:
     """For tests of equality: skips them where numbers are too short to tell a fault from rounding."""
     if default_dtype != torch.float64:
         pytest.skip(f"{device.type} has no float64, and float32 cannot tell a small fault from rounding")
+    if loss(begin().model, micro(0, 2).batch).dtype != torch.float64:
+        pytest.skip("model.loss turns what it sums to a shorter type: give it float64 where the model gives float64")
+
+
+@pytest.fixture
+def deterministic() -> None:
+    if RANDOM:
+        pytest.skip("model.RANDOM is True: the same batch gives other numbers each time")
+
+
+@pytest.fixture
+def separable(deterministic: None) -> None:
+    if not SEPARABLE:
+        pytest.skip("model.SEPARABLE is False: the loss of a batch is not the sum of its parts")
 
 
 @pytest.fixture
@@ -92,8 +181,13 @@ def same(device: torch.device, float64: None) -> Callable[[Any, Any], bool]:
 
 def few_samples(device: torch.device) -> tuple[First, First]:
     """26 training and 10 validation samples."""
-    training, validation = load(DataConfig(), 0, device)
-    return First(training, 26), First(validation, 10)
+    training, validation = load_once(device)
+    return Few(training, 26), Few(validation, 10)
+
+
+@cache
+def load_once(device: torch.device) -> tuple[Any, Any]:
+    return tuple(load(data_config(), 0, device))
 
 
 def small_config() -> Config:
@@ -105,12 +199,12 @@ def small_config() -> Config:
     # {% endif %}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def sources(device: torch.device) -> tuple[First, First]:
     return few_samples(device)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def host_sources() -> tuple[First, First]:
     """The same in the memory of the host, for workers: no process may take an accelerator's memory over by a fork."""
     return few_samples(CPU)
@@ -127,7 +221,7 @@ def begin(sources: tuple[First, First], config: Config, device: torch.device) ->
 
     def begin(**changes: Any) -> Run:
         run = build(replace(config, **changes), sources[0].info, device, steps_per_epoch=4)
-        run.model.eval()
+        hold(run.model, to_device(sources[0].fetch(torch.arange(2), 0), device))
         return run
 
     return begin

@@ -85,6 +85,7 @@ def test_input_and_generators_are_left_alone(sources: tuple[First, First], devic
     assert equal(states, now), "data.augment draws from torch's generator: use noise"
 
 
+@pytest.mark.usefixtures("deterministic")
 @pytest.mark.parametrize("enabled", [True, False])
 def test_training_uses_it(
     begin: Callable[..., Run], micro: Callable[..., MicroBatch], changed: Callable[..., Any], enabled: bool

@@ -23,7 +23,7 @@ def steps(run: Run, micro: Callable[[int, int], MicroBatch]) -> None:
         # {% endif %}
 
 
-@pytest.mark.usefixtures("float64")
+@pytest.mark.usefixtures("float64", "deterministic")
 def test_compiled_is_eager(
     begin: Callable[..., Run], micro: Callable[[int, int], MicroBatch], device: torch.device
 ) -> None:

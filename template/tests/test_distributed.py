@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import few_samples, parameters, rows, small_config, stop_in
+from conftest import few_samples, hold, parameters, rows, small_config, stop_in, use_default_dtype
 
 # {% filter regex_replace("\n+", "\n") %}
 import distributed
@@ -26,7 +26,8 @@ from config import AccumulationConfig, Config
 from config import Config
 
 # {% endif %}
-from evaluation import evaluate
+from device import named_leaves, to_device
+from evaluation import sum_up
 
 # {% if accumulation %}
 from loader import First, Loader, windows
@@ -35,17 +36,13 @@ from loader import First, Loader, windows
 from loader import First, Loader
 
 # {% endif %}
-from model import SEPARABLE
 from progress import StopSignal
 from run import Run, build
 
 # {% endfilter %}
 
 CPU = torch.device("cpu")
-pytestmark = [
-    pytest.mark.skipif(not SEPARABLE, reason="model.SEPARABLE is False: ranks are not one large batch"),
-    pytest.mark.usefixtures("float64"),
-]
+pytestmark = pytest.mark.usefixtures("float64", "separable")
 
 
 def global_config(size: int = 8) -> Config:
@@ -63,7 +60,7 @@ def trained(training: First, size: int, seen: list[int], device: torch.device) -
     """Two epochs by hand, in eval mode; notes the ids of this process's own samples in the first."""
     config = global_config(size)
     run = build(config, training.info, device, steps_per_epoch=4)
-    run.model.eval()
+    hold(run.model, to_device(training.fetch(torch.arange(2), 0), device))
     loader = Loader(training, config.batch_size, 0, config.loader, device, shuffle=True)
     for epoch in range(2):
         # {% if accumulation %}
@@ -78,13 +75,18 @@ def trained(training: First, size: int, seen: list[int], device: torch.device) -
     return run
 
 
-def scores(run: Run, validation: First) -> dict[str, float]:
-    """Ten samples divide by two processes and not by their batches; nine leave one process without a last batch."""
+def sums(run: Run, validation: First) -> dict[str, list[float]]:
+    """Of all metrics, with their counts; in order of size, since processes join their lists in another one.
+
+    Ten samples divide by two processes and not by their batches; nine leave one process without a last batch.
+    """
     stop = StopSignal()
     found = {}
     for size in (10, 9, 1):
         loader = Loader(First(validation, size), run.config.batch_size, 0, run.config.loader, run.device, shuffle=False)
-        found |= {f"{name} of {size}": value for name, value in evaluate(run, loader, stop).items()}
+        for name, pair in sum_up(run, loader, stop).items():
+            values = torch.cat([torch.as_tensor(leaf, dtype=torch.float64).flatten() for _, leaf in named_leaves(pair)])
+            found[f"{name} of {size}"] = values.sort()[0].tolist()
     stop.close()
     return found
 
@@ -93,6 +95,7 @@ def process(folder: Path, name: str) -> None:
     """What each of the two processes does, on a device of that name."""
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
+    use_default_dtype(pytest.MonkeyPatch())
     device = distributed.start(name, global_config().ddp)
     (folder / "started").touch()
     training, validation = few_samples(device)
@@ -104,11 +107,11 @@ def process(folder: Path, name: str) -> None:
         # Five samples, two at a time: in the last step the second process has none.
         "idle": distributed.all_gather(parameters(trained(First(training, 5), 2, [], device))),
     }
-    found["scores"] = scores(run, validation)
+    found["sums"] = sums(run, validation)
 
     # Rank 0's buffers are the ones that count.
     run.model.register_buffer("probe", torch.tensor(float(distributed.rank()), device=device))
-    scores(run, validation)
+    sums(run, validation)
     found["buffers"] = distributed.all_gather(float(run.model.get_buffer("probe")))
 
     # One process gets a signal in its fourth step, after which an evaluation is due: both stop there, and go on later.
@@ -167,16 +170,16 @@ def found(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def alone(shared: torch.device) -> tuple[Run, list[int], dict[str, float]]:
+def alone(shared: torch.device) -> tuple[Run, list[int], dict[str, list[float]]]:
     """The same in this one process."""
     training, validation = few_samples(shared)
     seen: list[int] = []
     run = trained(training, 8, seen, shared)
-    return run, seen, scores(run, validation)
+    return run, seen, sums(run, validation)
 
 
 def test_two_processes_train_like_one(
-    found: dict[str, Any], alone: tuple[Run, list[int], dict[str, float]], shared: torch.device
+    found: dict[str, Any], alone: tuple[Run, list[int], dict[str, list[float]]], shared: torch.device
 ) -> None:
     few = trained(First(few_samples(shared)[0], 5), 2, [], shared)
     for (first, second), one in ((found["parameters"], alone[0]), (found["idle"], few)):
@@ -184,12 +187,18 @@ def test_two_processes_train_like_one(
         assert torch.allclose(first, parameters(one), rtol=0, atol=1e-10)
 
 
-def test_samples_are_dealt_out_once(found: dict[str, Any], alone: tuple[Run, list[int], dict[str, float]]) -> None:
+def test_samples_are_dealt_out_once(
+    found: dict[str, Any], alone: tuple[Run, list[int], dict[str, list[float]]]
+) -> None:
     assert sorted(found["seen"][0] + found["seen"][1]) == sorted(alone[1]) == list(range(26))
 
 
-def test_scores_count_each_sample_once(found: dict[str, Any], alone: tuple[Run, list[int], dict[str, float]]) -> None:
-    assert found["scores"] == pytest.approx(alone[2], rel=1e-9)
+def test_scores_count_each_sample_once(
+    found: dict[str, Any], alone: tuple[Run, list[int], dict[str, list[float]]]
+) -> None:
+    assert found["sums"].keys() == alone[2].keys()
+    for name, expected in alone[2].items():
+        assert found["sums"][name] == pytest.approx(expected, rel=1e-9, abs=1e-9 * max(map(abs, expected))), name
 
 
 def test_buffers_are_those_of_rank_0(found: dict[str, Any]) -> None:

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from conftest import data_config
 from torch import nn
 
-from data import DataConfig, load
-from export import BATCHES, Example, Export, Exported, call, export_all, export_one, samples
+from data import load
+from export import BATCHES, Example, Export, Exported, call, export_all, export_one, fixed_sizes, samples
 from model import build_model, example_input
 
 # A program that has only the files, in a folder of its own.
@@ -61,8 +62,10 @@ pytestmark = pytest.mark.slow  # the C++ compiler runs, once for all tests of th
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     """The owner's model as it is in training, exported, and what there was before."""
-    source, _ = load(DataConfig(), 0, torch.device("cpu"))
-    model, example = build_model(source.info), example_input(source.fetch(torch.arange(8), 0))
+    source, _ = load(data_config(), 0, torch.device("cpu"))
+    model, example = build_model(source.info).train(), example_input(source.fetch(torch.arange(8), 0))
+    if not example:
+        pytest.skip("model.example_input gives no inputs: this model is not exported")
     before, state = copy.deepcopy(model), torch.get_rng_state()
     table = export_all(model, source.info, example, tmp_path_factory.mktemp("exports"))
     state_after, inputs = torch.get_rng_state(), [samples(example, n) for n in BATCHES + BATCHES]
@@ -91,7 +94,7 @@ def test_moved_files_give_what_the_model_gives_and_twice_the_same(exported: Simp
 
 def test_the_model_can_go_on_training(exported: SimpleNamespace) -> None:
     torch.testing.assert_close(exported.model.state_dict(), exported.before.state_dict(), rtol=0, atol=0)
-    assert all(module.training for module in exported.model.modules())
+    assert exported.model.training
     assert all(p.grad is None for p in exported.model.parameters())
     assert torch.equal(*exported.states)
 
@@ -134,6 +137,22 @@ def test_a_file_that_differs_is_not_left(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="it differs from the model"):
         export_one(Export("odd", tmp_path / "odd", write), nn.Identity(), "{}", (torch.zeros(2, 3),))
     assert not list(tmp_path.iterdir())
+
+
+def test_an_output_that_is_a_dict_is_refused_and_said_how_to_change(tmp_path: Path) -> None:
+    class ModelOutput(dict[str, torch.Tensor]):
+        pass
+
+    model = nn.Identity()
+    model.forward = lambda x: ModelOutput(logits=x)
+    for export in export_all(model, {}, (torch.zeros(2, 3),), tmp_path):
+        assert "here is a ModelOutput" in export.problem and "return_dict=False" in export.problem
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_sizes_that_are_frozen_are_said() -> None:
+    example = (torch.zeros(2, 12, dtype=torch.int64), torch.zeros(2, 3, 8))
+    assert fixed_sizes(example).startswith("Inputs [batch, 12], [batch, 3, 8]:")
 
 
 def test_what_fails_its_check_leaves_no_file_and_says_why(tmp_path: Path) -> None:

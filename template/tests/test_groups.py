@@ -34,9 +34,12 @@ def test_unknown_group_is_refused(begin: Callable[..., Run]) -> None:
 
 def test_state_of_other_groups_is_refused(begin: Callable[..., Run]) -> None:
     run, other = begin(), begin()
-    # As many groups of as many parameters, in another order: torch itself would take the state.
+    # As many groups of as many parameters, but of other ones: torch itself would take the state.
     groups = [
-        {"name": part["name"], "params": list(zip(part["param_names"], part["params"], strict=True))[::-1]}
+        {
+            "name": part["name"],
+            "params": [(f"other.{name}", p) for name, p in zip(part["param_names"], part["params"], strict=True)],
+        }
         for part in other.optimizer.param_groups
     ]
     with pytest.raises(SystemExit, match="parameter groups are not those"):

@@ -5,7 +5,10 @@ The rest of the project uses `DataConfig`, `load`, `augment` and what a source o
 int64 [n]. The model scales the pixels: as uint8 they take a quarter of the memory, also in exports.
 """
 
-from collections.abc import Callable
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +18,8 @@ from torch import Tensor
 
 Batch = tuple[Tensor, Tensor]
 SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
+TRAINING = ("train", "training")
+VALIDATION = ("val", "valid", "validation", "dev", "test", "testing")  # the first of them that is there
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,8 @@ class DataConfig:
     """Folder with a sub-folder of images per class, or with them in train/ and val/ (default: digits)."""
     size: int = 32
     """Images of the folder are resized to this height and width, in pixels."""
+    ground: int = 255
+    """Transparent images are laid on this grey level: 0 is black, 255 is white."""
 
 
 class TensorSource:
@@ -49,14 +56,22 @@ class FolderSource:
     on_device = False
 
     def __init__(self, paths: list[str], labels: Tensor, info: dict):
-        self.paths, self.labels, self.info = paths, labels, info
+        # One buffer and where each path ends. Looking at a string writes to it (it counts its references), so
+        # that each worker would get a copy of a list's memory: 100 MB and more for a million paths.
+        encoded = [os.fsencode(path) for path in paths]
+        self.buffer, self.ends = b"".join(encoded), torch.tensor([0, *map(len, encoded)]).cumsum(0)
+        self.labels, self.info = labels, info
 
     def __len__(self) -> int:
-        return len(self.paths)
+        return len(self.labels)
+
+    def path(self, index: int) -> str:
+        start, end = self.ends[index : index + 2].tolist()
+        return os.fsdecode(self.buffer[start:end])
 
     def fetch(self, ids: Tensor, epoch: int) -> Batch:
         """The samples `ids` (int64 [n]); an unreadable image is a SystemExit that names its file."""
-        images = [read_image(self.paths[i], self.info["size"], self.info["channels"]) for i in ids.tolist()]
+        images = [read_image(self.path(index), self.info) for index in ids.tolist()]
         return torch.stack(images), self.labels[ids]
 
 
@@ -66,7 +81,9 @@ def load(config: DataConfig, seed: int, device: torch.device) -> tuple:
         return load_digits(seed, device)
     if config.size < 8:
         raise SystemExit(f"--data.size is {config.size}: give at least 8 pixels.")
-    return load_folder(config.root, config.size, seed)
+    if not 0 <= config.ground <= 255:
+        raise SystemExit(f"--data.ground is {config.ground}: give a grey level from 0 to 255.")
+    return load_folder(config, seed)
 
 
 def load_digits(seed: int, device: torch.device) -> tuple[TensorSource, ...]:
@@ -81,39 +98,85 @@ def load_digits(seed: int, device: torch.device) -> tuple[TensorSource, ...]:
     return tuple(TensorSource(*part, info) for part in parts)
 
 
-def load_folder(root: Path, size: int, seed: int) -> tuple[FolderSource, ...]:
-    """The folder's own train/ and val/ (valid/, validation/, test/), or a stratified split of its images."""
+def load_folder(config: DataConfig, seed: int) -> tuple[FolderSource, ...]:
+    """The folder's own training and validation part (see `find_parts`), or a stratified split of its images."""
     import_torchvision()  # its absence shows here, not in a worker
-    held_out = [root / name for name in ("val", "valid", "validation", "test") if (root / name).is_dir()]
-    own_split = held_out and (root / "train").is_dir()
-    classes = find_images(root / "train" if own_split else root)
-    info = {"channels": 3, "size": size, "classes": list(classes)}
-    paths, labels = flatten(classes)
-    if not own_split:
-        return tuple(FolderSource([paths[i] for i in ids], labels[ids], info) for ids in split(labels, seed))
-    held_out_classes = find_images(held_out[0])
-    if odd := sorted(classes.keys() ^ held_out_classes.keys()):
+    left_out: Counter[str] = Counter()
+    parts = [find_images(folder, left_out) for folder in find_parts(config.root)]
+    # One of several processes says it, where a launcher started them.
+    if left_out and os.environ.get("RANK", "0") == "0":
+        print(f"Left out in {config.root}: {', '.join(f'{n} x {what}' for what, n in left_out.items())}.")
+    info = {"channels": 3, "size": config.size, "ground": config.ground, "classes": list(parts[0])}
+    if len(parts) == 2:
+        if odd := sorted(parts[0].keys() ^ parts[1].keys()):
+            raise SystemExit(
+                f"The training and the validation folder in {config.root} must have the same class folders: "
+                f"only one of them has {', '.join(odd)}."
+            )
+        return tuple(FolderSource(*flatten(classes), info) for classes in parts)
+    paths, labels = flatten(parts[0])
+    return tuple(FolderSource([paths[index] for index in ids], labels[ids], info) for ids in split(labels, seed))
+
+
+def find_parts(root: Path) -> list[Path]:
+    """The folder's training and validation part, by their usual names in any case; or the folder alone.
+
+    Raises SystemExit where folders look like such parts and are none: as classes the model would learn to tell
+    them apart. A class called "train" passes, alone and with its images directly in it.
+    """
+    if not root.is_dir():
+        raise SystemExit(f"The image folder {root} {'is a file' if root.exists() else 'does not exist'}.")
+    folders = sorted(path for path in root.glob("[!.]*") if path.is_dir())
+    training = [path for path in folders if path.name.lower() in TRAINING]
+    validation = [path for name in VALIDATION for path in folders if path.name.lower() == name]
+    if len(training) == 1 and validation:
+        return [training[0], validation[0]]
+    pattern = re.compile(rf"({'|'.join(TRAINING + VALIDATION)})(?![a-z])", re.IGNORECASE)  # also val2017, test_set
+    odd = [path for path in folders if pattern.match(path.name)]
+    is_class = len(odd) == 1 and any(path.suffix.lower() in SUFFIXES for path in odd[0].iterdir())
+    if odd and not is_class:
         raise SystemExit(
-            f"{root / 'train'} and {held_out[0]} must have the same class folders: "
-            f"only one of them has {', '.join(odd)}."
+            f"{', '.join(path.name for path in odd)} in {root} would be taken for classes: name one folder train "
+            "and one val, or, where they are classes, rename them."
         )
-    return FolderSource(paths, labels, info), FolderSource(*flatten(held_out_classes), info)
+    return [root]
 
 
-def find_images(folder: Path) -> dict[str, list[str]]:
-    """The image files of each class folder, both sorted. Other files and hidden ones are passed over."""
-    if not folder.is_dir():
-        raise SystemExit(f"The image folder {folder} {'is a file' if folder.exists() else 'does not exist'}.")
+def find_images(folder: Path, left_out: Counter[str]) -> dict[str, list[str]]:
+    """The image files of each class folder, both sorted; `left_out` counts what is passed over."""
     classes = {}
     for directory in sorted(path for path in folder.glob("[!.]*") if path.is_dir()):
-        files = [str(path) for path in directory.rglob("[!.]*") if path.suffix.lower() in SUFFIXES]
+        files = sorted(walk(directory, left_out))
         if not files:
             raise SystemExit(f"The class folder {directory} holds no images: add some, or remove the folder.")
-        classes[directory.name] = sorted(files)
+        classes[directory.name] = files
     if len(classes) < 2:
         found = f"one class only ({', '.join(classes)})" if classes else "no class folders"
         raise SystemExit(f"{folder} holds {found}: give each class, of two at least, a sub-folder of images.")
     return classes
+
+
+def walk(folder: str | Path, left_out: Counter[str]) -> Iterator[str]:
+    """The image files below a folder. Linked files are followed, linked folders are not: they may form a ring."""
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        left_out["unreadable folder"] += 1
+        return
+    for entry in entries:
+        suffix = os.path.splitext(entry.name)[1].lower()
+        if entry.name.startswith("."):
+            left_out["hidden"] += 1
+        elif entry.is_dir(follow_symlinks=False):
+            yield from walk(entry.path, left_out)
+        elif entry.is_dir():
+            left_out["linked folder"] += 1
+        elif suffix not in SUFFIXES:
+            left_out[suffix or "file without a suffix"] += 1
+        elif not entry.is_file():
+            left_out["broken link"] += 1
+        else:
+            yield entry.path
 
 
 def flatten(classes: dict[str, list[str]]) -> tuple[list[str], Tensor]:
@@ -134,8 +197,9 @@ def split(labels: Tensor, seed: int) -> tuple[Tensor, Tensor]:
     return order[rank % 5 != 1], order[rank % 5 == 1]
 
 
-def read_image(path: str, size: int, channels: int) -> Tensor:
+def read_image(path: str, info: dict) -> Tensor:
     """A file's first frame as uint8 [channels, size, size]; a SystemExit names an unreadable file."""
+    size = info["size"]
     functional = import_torchvision()
     from PIL import Image, ImageOps  # comes with torchvision, whose own decoders are deprecated
 
@@ -144,9 +208,12 @@ def read_image(path: str, size: int, channels: int) -> Tensor:
             if image.mode[0] in "IF":  # Pillow would cut such values at 255 in silence
                 raise ValueError("it has more than 8 bits per channel")
             image.draft(None, (2 * size, 2 * size))  # a large JPEG is decoded at a fraction of its size
-            if "transparency" in image.info:  # a palette's, which Pillow warns of otherwise
-                image = image.convert("RGBA")
-            image = ImageOps.exif_transpose(image).convert("RGB" if channels == 3 else "L")
+            image = ImageOps.exif_transpose(image)
+            if image.has_transparency_data:  # Pillow would show what lies under it, mostly black
+                level = info.get("ground", 255)
+                ground = Image.new("RGBA", image.size, (level, level, level, 255))
+                image = Image.alpha_composite(ground, image.convert("RGBA"))
+            image = image.convert("RGB" if info["channels"] == 3 else "L")
     except Exception as error:  # a broken file makes Pillow raise nearly anything
         raise SystemExit(f"Cannot read the image {path}: {error}.") from None
     return functional.resize(functional.pil_to_tensor(image), [size, size], antialias=True)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import get_worker_info
 
-from device import tree_map
+from device import named_leaves, tree_map
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,8 @@ class Cache:
 def cached(source: Any, config: CacheConfig) -> Any:
     """The source behind a cache; the source itself where it lies on the device already or the budget is 0.
 
+    And where its samples do not fill places of one size: they differ in length, or are not tensors alone.
+
     Raises SystemExit for a source that is random, and for a budget below one sample.
     """
     if source.on_device or config.budget_mb == 0:
@@ -88,6 +90,10 @@ def cached(source: Any, config: CacheConfig) -> Any:
     few = torch.arange(min(8, len(source)))
     sample, first, again = source.fetch(few[:1], 0), source.fetch(few, 0), source.fetch(few, 1)
     pairs = zip(leaves(first), leaves(again), strict=True)
+    places = [(name, (len(few), *part.shape[1:])) for name, part in named_leaves(sample) if isinstance(part, Tensor)]
+    if [(name, getattr(part, "shape", None)) for name, part in named_leaves(first)] != places:
+        print("The cache is off: it needs batches of tensors alone, with samples of one size.")
+        return source
     if not all(torch.equal(bits(one), bits(other)) for one, other in pairs):
         raise SystemExit(
             "The cache would freeze this data: fetch gives other samples in another epoch. "

@@ -1,15 +1,15 @@
 """Every value that a run depends on. Each can be set on the command line: --lr 1e-3 --data.root photos."""
 
 import json
-import time
+import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
 
 import tyro
 
 from amp import AmpConfig
+from arguments import from_arguments, to_arguments, to_dict
 from augmentation import AugmentationConfig
 from cache import CacheConfig
 from clipping import ClippingConfig
@@ -21,6 +21,7 @@ from groups import GroupsConfig
 from loader import LoaderConfig
 from optimizer import OptimizerConfig
 from profiling import ProfilerConfig
+from run_folder import newest_run, open_folder, write_json
 from schedule import ScheduleConfig
 
 
@@ -56,10 +57,16 @@ class Config:
     """Folder of this run; by default runs/<time>."""
     resume: bool = False
     """Go on with the run in --run-dir, or with the newest one."""
+    resume_data_changed: bool = False
+    """Go on at the next epoch although the data are not those that the run was begun with."""
     eval_every: int = 0
     """Optimizer steps between evaluations; 0: at the end of each epoch."""
     checkpoint_every: int = 0
     """Optimizer steps between checkpoints; 0: at the end of each epoch."""
+    checkpoint_minutes: float = 15.0
+    """Minutes after which a checkpoint is written besides; 0: never."""
+    keep: int = 1
+    """Checkpoints to keep of those before the last one; the best model is always kept."""
     log_every: int = 10
     """Optimizer steps between rows of metrics.jsonl."""
     overfit_one_batch: bool = False
@@ -83,8 +90,8 @@ class Config:
         for name, least in (("epochs", 1), ("batch_size", 1), ("log_every", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"--{name.replace('_', '-')} is {getattr(self, name)}: give {least} or more.")
-        for name in ("max_steps", "eval_every", "checkpoint_every"):
-            if getattr(self, name) < 0:
+        for name in ("max_steps", "eval_every", "checkpoint_every", "checkpoint_minutes", "keep"):
+            if not getattr(self, name) >= 0:
                 raise ValueError(f"--{name.replace('_', '-')} is {getattr(self, name)}: give 0 or more.")
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"--seed is {self.seed}: give a whole number from 0 to below 2**32.")
@@ -105,76 +112,36 @@ def parse(arguments: Sequence[str] | None = None) -> Config:
 
     Ends the program with one sentence for a value that cannot be.
     """
-    config = tyro.cli(Config, args=arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    config = tyro.cli(Config, args=given)
     if not config.resume:
         return config
     run_dir = config.run_dir or newest_run(Path("runs"))
     path = run_dir / "config.json"
     try:
-        saved = from_dict(Config, json.loads(path.read_text()))
+        # A run of an older version of this project has no arguments there: they have to be given again.
+        saved = from_arguments(Config, json.loads(path.read_text()).get("arguments", []))
     except OSError as error:
         raise SystemExit(f"Nothing to resume: {path} cannot be read ({error.strerror}).") from None
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise SystemExit(f"Nothing to resume: {path} is not the config of a run ({error}).") from None
+    resumed = tyro.cli(Config, args=[*to_arguments(saved), *given])
     # What one resumed run was allowed is not allowed to the next.
-    saved = replace(saved, schedule=replace(saved.schedule, extend=False))
-    saved = replace(saved, resume=False)
-    return replace(tyro.cli(Config, args=arguments, default=saved), run_dir=run_dir, resume=True)
-
-
-def newest_run(runs: Path) -> Path:
-    """The run that was begun or gone on with last. Raises SystemExit when there is none."""
-    found = list(runs.glob("*/config.json"))
-    if not found:
-        raise SystemExit(f"Nothing to resume: there is no run in {runs}. Name one with --run-dir.")
-    return max(found, key=lambda path: path.stat().st_mtime).parent
+    resumed = replace(resumed, schedule=replace(resumed.schedule, extend=config.schedule.extend))
+    return replace(resumed, run_dir=run_dir, resume_data_changed=config.resume_data_changed)
 
 
 def open_run(config: Config) -> Path:
-    """Makes the folder of the run and writes config.json into it.
+    """Takes the folder of the run for this process and writes config.json into it.
 
-    Raises SystemExit when the folder cannot be made, or holds another run.
+    Raises SystemExit when the folder cannot be made, is in use, or holds another run.
     """
-    run_dir = config.run_dir or Path("runs") / time.strftime("%Y-%m-%d_%H-%M-%S")
-    if not config.resume and (run_dir / "checkpoints").exists():
-        raise SystemExit(f"{run_dir} holds a run already: go on with it by --resume, or name another --run-dir.")
-    try:
-        run_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SystemExit(f"Cannot make the run folder {run_dir}: {error.strerror}.") from None
+    run_dir = open_folder(config.run_dir, config.resume)
     if not config.resume:
         write_config(run_dir, config)
     return run_dir
 
 
 def write_config(run_dir: Path, config: Config) -> None:
-    """Writes config.json. Raises SystemExit when it cannot; what was there before is still there then."""
-    unfinished = run_dir / ".config.unfinished"
-    try:
-        unfinished.write_text(json.dumps(to_dict(config), indent=2) + "\n")
-        unfinished.replace(run_dir / "config.json")
-    except OSError as error:
-        raise SystemExit(f"Cannot write into the run folder {run_dir}: {error.strerror}.") from None
-
-
-def to_dict(config: Config) -> dict[str, Any]:
-    """Nested plain values, for JSON and for checkpoints."""
-    return json.loads(json.dumps(asdict(config), default=str))
-
-
-def from_dict(kind: Any, values: dict[str, Any]) -> Any:
-    """The inverse of to_dict. A value that is missing keeps its default, one that is no longer known is left out."""
-    hints = get_type_hints(kind)
-    known = {}
-    for field in fields(kind):
-        if field.name not in values:
-            continue
-        hint, value = hints[field.name], values[field.name]
-        if is_dataclass(hint):
-            value = from_dict(hint, value)
-        elif Path in (hint, *get_args(hint)) and value is not None:
-            value = Path(value)
-        elif isinstance(value, list):
-            value = tuple(value)
-        known[field.name] = value
-    return kind(**known)
+    """Writes config.json: the values for a reader, and the arguments that give them again."""
+    write_json(run_dir / "config.json", {**to_dict(config), "arguments": to_arguments(config)})

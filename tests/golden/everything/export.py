@@ -109,7 +109,11 @@ def call(exported: Exported, inputs: Example) -> list[Tensor]:
     output = exported(*inputs)
     found = list(output) if isinstance(output, tuple | list) else [output]
     if kinds := [type(x).__name__ for x in found if not isinstance(x, Tensor)]:
-        raise TypeError(f"forward must return a tensor or a tuple of tensors, and here is a {kinds[0]}")
+        # A Hugging Face model's output is a dict that none of the formats can carry as it is.
+        kind, hint = kinds[0], ""
+        if isinstance(output, dict):
+            kind, hint = type(output).__name__, " (a Hugging Face model takes return_dict=False in its config)"
+        raise TypeError(f"forward must return a tensor or a tuple of tensors, and here is a {kind}{hint}")
     return [x.double() for x in found]
 
 
@@ -180,10 +184,18 @@ def export_all(model: nn.Module, info: dict[str, Any], example: Example, folder:
     return table
 
 
+def fixed_sizes(example: Example) -> str:
+    """Which sizes the files take: a sequence's length, for one, is frozen at that of the example."""
+    shapes = ", ".join(f"[{', '.join(['batch', *map(str, x.shape[1:])])}]" for x in example)
+    return f"Inputs {shapes}: the batch may have any size, every other size is fixed."
+
+
 def main(run: Path, /, checkpoint: Literal["best", "last"] = "best", out: Path | None = None) -> None:
     """Export the checkpoint CHECKPOINT of the folder RUN into the folder OUT, or RUN/exports."""
     logging.disable(logging.WARNING)  # PyTorch logs hints for its own developers
     model, content = load_model(run, checkpoint)
+    if not content["example"]:
+        raise SystemExit("This model is not exported: example_input in model.py gives no inputs for it.")
     table = export_all(model, content["info"], content["example"], out or run / "exports")
     line = "{:<13} {:<20} {:>12} {:>11} {:>12} {:>13}".format
     print(line("format", "file", "size (kB)", "difference", "batch 1 (ms)", "batch 64 (ms)"))
@@ -192,6 +204,7 @@ def main(run: Path, /, checkpoint: Literal["best", "last"] = "best", out: Path |
         numbers = f"{export.size / 1e3:,.0f} {export.difference:.1e} {one:.3f} {many:.3f}"
         print(line(export.format, export.path.name, *("----" if export.problem else numbers.split())))
     print(f"In {table[0].path.parent}; checked on batches of {BATCHES}; times are medians.")
+    print(fixed_sizes(content["example"]))
     if problems := [f"{export.format} was not exported: {export.problem}." for export in table if export.problem]:
         raise SystemExit("\n".join(problems))
 

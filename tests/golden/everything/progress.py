@@ -1,6 +1,8 @@
-"""Where a run stands, and the signals that end it early."""
+"""Where a run stands, when it is saved by the clock, and the signals that end it early."""
 
+import math
 import signal
+import time
 from dataclasses import dataclass
 from types import FrameType
 
@@ -17,10 +19,12 @@ class Progress:
     evaluated: int = 0
     """The step of the last evaluation."""
     best: float = float("inf")
-    """The lowest validation loss so far."""
+    """The best validation score so far, see scores.py; infinite before the first."""
     loss_sum: float = 0.0
-    items: int = 0
+    items: float = 0
     """Sum and number of the training losses of this epoch so far."""
+    shift: int = 0
+    """Steps that the run has more than its epochs would have with today's data: some were made with other data."""
     skipped: int = 0
     """Steps that the optimizer left out because fp16 overflowed; the schedule does not count them."""
 
@@ -37,6 +41,20 @@ class Progress:
         if self.step == self.total_steps:
             return True
         return self.step % every == 0 if every else self.epoch_step == self.steps_per_epoch
+
+
+class SaveTimer:
+    """Tells that the last checkpoint is too long ago: steps and epochs may take hours."""
+
+    def __init__(self, minutes: float) -> None:
+        self.seconds = 60 * minutes or math.inf
+        self.restart()
+
+    def restart(self) -> None:
+        self.end = time.monotonic() + self.seconds
+
+    def over(self) -> bool:
+        return time.monotonic() >= self.end
 
 
 class StopSignal:

@@ -13,11 +13,13 @@ import torch
 from torch import Tensor
 
 import distributed
+from arguments import to_dict
 from augmentation import noise
 from cache import cached, hits
-from checkpoint import plain, resume, save
+from check import check
+from checkpoint import plain, save
 from clipping import clip
-from config import Config, open_run, parse, to_dict
+from config import Config, open_run, parse
 from data import augment, load
 from debug import Hooks
 from device import to_device
@@ -26,15 +28,17 @@ from loader import First, Loader, MicroBatch, windows
 from log import Log
 from model import count, example_input, loss
 from profiling import Profiler
-from progress import Progress, StopSignal
+from progress import Progress, SaveTimer, StopSignal
+from resume import resume
 from run import Run, build
 from schedule import set_rates
+from scores import METRIC, is_better
 
 
 def step(
     run: Run,
     window: list[MicroBatch],
-) -> tuple[Tensor, int | Tensor, Tensor]:
+) -> tuple[Tensor, float | Tensor, Tensor]:
     """One optimizer step on the mean loss over all items of its samples.
 
     A window of micro-batches makes the step of one large batch, however it is cut.
@@ -89,21 +93,24 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     steps_per_epoch = -(-len(train_loader) // config.accumulation.steps)
 
     constants = {"config": to_dict(config), "info": plain(train_source.info)}
+    constants["samples"] = {"training": len(train_source), "validation": len(val_source)}
     batch = val_source.fetch(torch.arange(min(8, len(val_source))), 0)
     constants["example"] = tuple(tensor.cpu() for tensor in example_input(batch))
     run = build(config, constants["info"], device, steps_per_epoch)
+    check(run, train_source)
     if config.resume:
-        resume(run_dir, run)
+        resume(run_dir, run, constants)
     progress, stop, stopped = run.progress, StopSignal(), 0
+    timer = SaveTimer(config.checkpoint_minutes)
     vote = distributed.StopVote()
-    log = Log(run_dir, run)
+    log = Log(run_dir, run, constants["samples"])
     hooks = Hooks(run.model, config.debug, device, fp16=run.scaler.is_enabled())
     profiler = Profiler(config.profiler, run_dir, device)
 
     def save_as(name: str, parts: dict[str, Any]) -> None:
         distributed.broadcast_buffers(run.model)
         log.settle()
-        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants, device)
+        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants, device, config.keep)
         log.restart_clock()
 
     def assess() -> None:
@@ -114,8 +121,8 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             return
         log.evaluation(scores, hits(train_source))
         progress.evaluated = progress.step
-        if scores["loss"] < progress.best:
-            progress.best = scores["loss"]
+        if is_better(scores[METRIC], progress.best):
+            progress.best = scores[METRIC]
             save_as("best", {"model": run.model})
         log.restart_clock()
 
@@ -131,10 +138,12 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             evaluating, saving = progress.due(config.eval_every), progress.due(config.checkpoint_every)
             if evaluating:
                 assess()
-            # All ranks stop at the same step. An evaluation that a signal cut short must not be passed over.
-            stopped = vote.largest(stop.number, at_once=evaluating or saving)
-            if stopped or saving:
+            # All ranks save and stop at the same step. An evaluation that a signal cut short must not be passed over.
+            asked = vote.largest(max(stop.number, int(timer.over())), at_once=evaluating or saving)
+            stopped = asked if asked > 1 else 0
+            if asked or saving:
                 save_as("last", run.parts())
+                timer.restart()
             if stopped:
                 break
     except RuntimeError as error:

@@ -86,7 +86,7 @@ def group(name: str, parameter: Tensor) -> str:
 
 def predict(model: nn.Module, info: dict, arguments: list[str]) -> list[str]:
     """The class of each image file. The digits are bright on a dark ground."""
-    images = torch.stack([read_image(file, info["size"], info["channels"]) for file in arguments])
+    images = torch.stack([read_image(file, info) for file in arguments])
     device = next(model.parameters()).device
     probabilities, classes = model(images.to(device)).softmax(1).max(1)
     return [

@@ -41,7 +41,7 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     if not steps_per_epoch:
         raise SystemExit("There is nothing to train on: the training source of data.py has no samples.")
     seed_generators(config.seed)
-    model = build_model(info).to(device)
+    model = build_model(info).to(device).train()
     parameters = [pair for pair in model.named_parameters() if pair[1].requires_grad]
     optimizer = build_optimizer(parameters, config.lr, config.weight_decay, config.optimizer, device)
     return Run(
@@ -87,3 +87,20 @@ def set_random_state(state: dict[str, Any], device: torch.device) -> None:
 
 def learning_rates(optimizer: torch.optim.Optimizer) -> dict[str, float]:
     return {"lr": float(optimizer.param_groups[0]["lr"])}
+
+
+def describe(run: Run, samples: dict[str, int]) -> dict[str, str]:
+    """What a run is about to do, for a reader; `samples` counts those of each source."""
+    config, progress = run.config, run.progress
+    trained = sum(parameter.numel() for parameter in run.parameters())
+    others = sum(parameter.numel() for parameter in run.model.parameters()) - trained
+    size, batch = config.batch_size, f"batches of {config.batch_size}"
+    precision = str(torch.get_default_dtype()).removeprefix("torch.")
+    return {
+        "device": f"{run.device}, {precision}",
+        "model": f"{trained:,} parameters" + (f" and {others:,} frozen ones" if others else ""),
+        "data": " and ".join(f"{count:,} {name}" for name, count in samples.items()) + " samples",
+        "step": f"{size:,} samples, in {batch}",
+        "steps": f"{progress.total_steps:,}, {progress.steps_per_epoch:,} an epoch"
+        + (f"; {progress.step:,} are made" if progress.step else ""),
+    }

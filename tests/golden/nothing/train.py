@@ -11,28 +11,32 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from checkpoint import plain, resume, save
-from config import Config, open_run, parse, to_dict
+from arguments import to_dict
+from check import check
+from checkpoint import plain, save
+from config import Config, open_run, parse
 from data import load
-from device import at_least_one, find_device, to_device
+from device import divisor, find_device, to_device
 from evaluation import evaluate
 from loader import First, Loader, MicroBatch
 from log import Log
 from model import count, loss
-from progress import Progress, StopSignal
+from progress import Progress, SaveTimer, StopSignal
+from resume import resume
 from run import Run, build
+from scores import METRIC, is_better
 
 
 def step(
     run: Run,
     micro: MicroBatch,
-) -> tuple[Tensor, int | Tensor, Tensor]:
+) -> tuple[Tensor, float | Tensor, Tensor]:
     """One optimizer step on the mean loss over all items of its samples.
 
     Returns the sum of the losses, the number of items, and the gradient's norm before clipping.
     """
     run.optimizer.zero_grad()
-    items = at_least_one(count(micro.batch))
+    items = divisor(count(micro.batch))
     batch = to_device(micro.batch, run.device)
     total = loss(run.model, batch)
     (total / items).backward()
@@ -63,15 +67,18 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     steps_per_epoch = len(train_loader)
 
     constants = {"config": to_dict(config), "info": plain(train_source.info)}
+    constants["samples"] = {"training": len(train_source), "validation": len(val_source)}
     run = build(config, constants["info"], device, steps_per_epoch)
+    check(run, train_source)
     if config.resume:
-        resume(run_dir, run)
+        resume(run_dir, run, constants)
     progress, stop, stopped = run.progress, StopSignal(), 0
-    log = Log(run_dir, run)
+    timer = SaveTimer(config.checkpoint_minutes)
+    log = Log(run_dir, run, constants["samples"])
 
     def save_as(name: str, parts: dict[str, Any]) -> None:
         log.settle()
-        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants, device)
+        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants, device, config.keep)
         log.restart_clock()
 
     def assess() -> None:
@@ -82,8 +89,8 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             return
         log.evaluation(scores)
         progress.evaluated = progress.step
-        if scores["loss"] < progress.best:
-            progress.best = scores["loss"]
+        if is_better(scores[METRIC], progress.best):
+            progress.best = scores[METRIC]
             save_as("best", {"model": run.model})
         log.restart_clock()
 
@@ -99,8 +106,9 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             if evaluating:
                 assess()
             stopped = stop.number
-            if stopped or saving:
+            if stopped or saving or timer.over():
                 save_as("last", run.parts())
+                timer.restart()
             if stopped:
                 break
     finally:

@@ -1,8 +1,7 @@
 """Checkpoints: everything that resume needs in one file, written so that no moment of a crash can damage it.
 
-A run goes on from its newest whole checkpoint, and only as the computation that it was.
-
-A run folder keeps `checkpoints/last.pt`, the one before it (`previous.pt`) and `best.pt` (the model alone).
+A run folder keeps `checkpoints/last.pt`, the ones before it (`previous.pt`, `previous-2.pt`, ... as --keep says) and
+`best.pt` (the model alone).
 Names in the file are those of the bare model. It loads with `weights_only=True`: nothing in it is ever executed.
 """
 
@@ -17,26 +16,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from config import to_dict, write_config
 from model import build_model
 from progress import Progress
-from run import Run, random_state, set_random_state
-from schedule import check_total
+from run import random_state
 
 FORMAT = 1
-# Values that a resumed run may change: what it computes does not depend on them, but for rounding.
-FREE = {
-    "run_dir",
-    "resume",
-    "epochs",
-    "max_steps",
-    "eval_every",
-    "checkpoint_every",
-    "log_every",
-    "device",
-    "loader",
-    "schedule.extend",
-}
 
 
 def save(
@@ -45,10 +29,12 @@ def save(
     progress: Progress,
     extras: dict[str, Any],
     device: torch.device,
+    keep: int = 1,
 ) -> None:
     """Writes the states of `parts` (anything with state_dict) and the plain values of `extras` under their names.
 
-    Raises SystemExit when the file cannot be written; what was there before is still there then.
+    `keep` is how many of those before last.pt stay. Raises SystemExit when the file cannot be written; what was there
+    before is still there then.
     """
     random_states = [random_state(device)]
     content = {
@@ -58,10 +44,10 @@ def save(
         "random": random_states,
         **extras,
     }
-    write(path, content)
+    write(path, content, keep)
 
 
-def write(path: Path, content: dict[str, Any]) -> None:
+def write(path: Path, content: dict[str, Any], keep: int) -> None:
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         path.parent.mkdir(exist_ok=True)
@@ -69,8 +55,8 @@ def write(path: Path, content: dict[str, Any]) -> None:
             torch.save(content, file)
             file.flush()
             os.fsync(file.fileno())
-        if path.name == "last.pt" and path.exists():
-            path.replace(path.with_name("previous.pt"))
+        if path.name == "last.pt":
+            make_older(path, keep)
         unfinished.replace(path)
     except (OSError, RuntimeError) as error:
         with contextlib.suppress(OSError):
@@ -79,6 +65,16 @@ def write(path: Path, content: dict[str, Any]) -> None:
         raise SystemExit(
             f"Cannot write the checkpoint {path}: {reason}. The checkpoints before it are whole."
         ) from None
+
+
+def make_older(last: Path, keep: int) -> None:
+    """Renames last.pt to previous.pt, and those before it in turn; deletes what is older than `keep`."""
+    files = [last, *(last.with_name(f"previous{f'-{age}' * (age > 1)}.pt") for age in range(1, keep + 1))]
+    for newer, older in zip(files[-2::-1], files[:0:-1], strict=True):
+        if newer.exists():
+            newer.replace(older)
+    for path in set(last.parent.glob("previous*.pt")) - set(files):
+        path.unlink()
 
 
 def plain(info: Any) -> Any:
@@ -94,8 +90,9 @@ def read(path: Path) -> dict[str, Any]:
     try:
         # A zip archive with a checksum per tensor, which torch.load does not look at.
         with zipfile.ZipFile(path) as archive:
-            damaged = archive.testzip()
-        content = torch.load(path, map_location="cpu", weights_only=True) if damaged is None else None
+            # A part that is marked as a folder becomes, without an error, a tensor of whatever was in memory.
+            whole = archive.testzip() is None and not any(part.external_attr for part in archive.infolist())
+        content = torch.load(path, map_location="cpu", weights_only=True) if whole else None
     except FileNotFoundError:
         raise ValueError(f"there is no {path}") from None
     except Exception as error:  # a cut or foreign file fails in as many ways as there are bytes
@@ -144,53 +141,3 @@ def load_model(run_dir: Path, name: str = "best") -> tuple[nn.Module, dict[str, 
     model = build_model(content["info"])
     restore(content, {"model": model})
     return model.eval(), content
-
-
-def resume(run_dir: Path, run: Run) -> None:
-    """Puts the run where its newest whole checkpoint stands, and keeps the values that were changed for it.
-
-    Raises SystemExit when there is no such checkpoint, or when this run would compute something else than it began.
-    """
-    content, config = newest(run_dir), to_dict(run.config)
-    check_config(content["config"], config)
-    restore(content, run.parts())
-    for name in content["progress"].keys() - {"total_steps", "steps_per_epoch"}:
-        setattr(run.progress, name, content["progress"][name])
-    check_total(content["progress"]["total_steps"], run.progress, run.config.schedule)
-    before = content["random"][0].get("device_type", run.device.type)
-    if before != run.device.type:
-        warning = (
-            f"This run goes on on {run.device.type} and was on {before}: the same but for rounding, and for what the "
-            "model itself draws at random there (dropout)."
-        )
-        print(warning)
-    set_random_state(content["random"][0], run.device)
-    write_config(run_dir, run.config)
-
-
-def check_config(saved: dict[str, Any], config: dict[str, Any], prefix: str = "") -> None:
-    """Raises SystemExit when a resumed run would compute something else than it began."""
-    for name in sorted(saved.keys() & config.keys() - FREE):
-        before, now, option = saved[name], config[name], prefix + name
-        if not prefix and isinstance(before, dict):
-            check_config(before, now, f"{option}.")
-        elif option not in FREE and before != now:
-            raise SystemExit(
-                f"This run was begun with --{option.replace('_', '-')} {before}, not {now}: "
-                "leave it out, or start a new run."
-            )
-
-
-def newest(run_dir: Path) -> dict[str, Any]:
-    """The newest whole checkpoint of a run. Raises SystemExit when there is none."""
-    problems = []
-    for name in ("last.pt", "previous.pt"):
-        try:
-            content = read(run_dir / "checkpoints" / name)
-        except ValueError as error:
-            problems.append(str(error))
-            continue
-        if problems and "damaged" in problems[0]:
-            print(f"{problems[0][0].upper()}{problems[0][1:]}: going on from {name}.")
-        return content
-    raise SystemExit(f"Nothing to resume in {run_dir}: {'; '.join(problems)}.")

@@ -1,33 +1,42 @@
-"""Evaluation: the means of the owner's metrics over a loader, each sample counted once."""
+"""Evaluation: the owner's metrics over all samples of a loader, each counted once."""
+
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from device import numbers, to_device
+from device import to_device, tree_map, widest
 from loader import Loader
 from model import metrics
 from progress import StopSignal
 from run import Run
+from scores import Totals, add, finished
+
+
+def evaluate(run: Run, loader: Loader, stop: StopSignal) -> dict[str, float]:
+    """The scores of the model on all samples; nothing if a signal cut the evaluation short."""
+    totals = sum_up(run, loader, stop)
+    return finished(totals) if totals else {}
 
 
 @torch.no_grad()
-def evaluate(run: Run, loader: Loader, stop: StopSignal) -> dict[str, float]:
-    """The mean of each of the model's metrics; nothing if a signal cut the evaluation short."""
+def sum_up(run: Run, loader: Loader, stop: StopSignal) -> Totals:
+    """The sums and counts of model.metrics over all samples, on the CPU; nothing if a signal cut it short."""
     run.model.eval()
-    sums: dict[str, list[Tensor]] = {}
-    counts: dict[str, list[int | Tensor]] = {}
+    totals: Totals = {}
     for micro in loader.epoch(0):
         if stop.number:
             break
         batch = to_device(micro.batch, run.device)
         with torch.autocast(run.device.type, run.dtype, enabled=run.dtype is not None):
             scores = metrics(run.model, batch)
-        for name, (score, items) in scores.items():
-            sums.setdefault(name, []).append(score)
-            counts.setdefault(name, []).append(items)
+        add(totals, {name: (widened(score), widened(items)) for name, (score, items) in scores.items()})
     run.model.train()
-    # In Python's float64, so that a mean hardly depends on the batch size.
-    totals = {name: (sum(numbers(sums[name])), sum(numbers(counts[name]))) for name in sums}
-    if stop.number:
-        return {}
-    return {name: score / items for name, (score, items) in totals.items()}
+    return {} if stop.number else tree_map(Tensor.cpu, totals)
+
+
+def widened(value: Any) -> Any:
+    """A tensor in 64 bits where its device has them, so that a mean hardly depends on the batch size."""
+    if not isinstance(value, Tensor):
+        return value
+    return value.to(widest(value.device) if value.is_floating_point() else torch.int64)

@@ -44,12 +44,12 @@ def set_rates(optimizer: Optimizer, progress: Progress, config: ScheduleConfig) 
         group["lr"] = group.setdefault("initial_lr", group["lr"]) * share
 
 
-def check_total(planned: int, progress: Progress, config: ScheduleConfig) -> None:
-    """Raises SystemExit when a resumed run would follow another curve than it began, unless that was asked for."""
+def check_total(planned: int, progress: Progress, config: ScheduleConfig, allowed: bool) -> None:
+    """Raises SystemExit when a resumed run would follow another curve than it began and that is not `allowed`."""
     total = progress.total_steps
     if planned == total:
         return
-    if not config.extend:
+    if not allowed:
         raise SystemExit(
             f"This run was planned for {planned} optimizer steps and would now have {total}, which changes its "
             "learning rates: keep --epochs and --max-steps, or ask for it with --schedule.extend."

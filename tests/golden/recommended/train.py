@@ -11,24 +11,28 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from checkpoint import plain, resume, save
+from arguments import to_dict
+from check import check
+from checkpoint import plain, save
 from clipping import clip
-from config import Config, open_run, parse, to_dict
+from config import Config, open_run, parse
 from data import load
-from device import at_least_one, find_device, to_device
+from device import divisor, find_device, to_device
 from evaluation import evaluate
 from loader import First, Loader, MicroBatch, windows
 from log import Log
 from model import count, loss
-from progress import Progress, StopSignal
+from progress import Progress, SaveTimer, StopSignal
+from resume import resume
 from run import Run, build
 from schedule import set_rates
+from scores import METRIC, is_better
 
 
 def step(
     run: Run,
     window: list[MicroBatch],
-) -> tuple[Tensor, int | Tensor, Tensor]:
+) -> tuple[Tensor, float | Tensor, Tensor]:
     """One optimizer step on the mean loss over all items of its samples.
 
     A window of micro-batches makes the step of one large batch, however it is cut.
@@ -36,7 +40,7 @@ def step(
     Returns the sum of the losses, the number of items, and the gradient's norm before clipping.
     """
     run.optimizer.zero_grad()
-    items = at_least_one(sum(count(micro.batch) for micro in window))
+    items = divisor(sum(count(micro.batch) for micro in window))
     losses = []
     for micro in window:
         batch = to_device(micro.batch, run.device)
@@ -76,15 +80,18 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     steps_per_epoch = -(-len(train_loader) // config.accumulation.steps)
 
     constants = {"config": to_dict(config), "info": plain(train_source.info)}
+    constants["samples"] = {"training": len(train_source), "validation": len(val_source)}
     run = build(config, constants["info"], device, steps_per_epoch)
+    check(run, train_source)
     if config.resume:
-        resume(run_dir, run)
+        resume(run_dir, run, constants)
     progress, stop, stopped = run.progress, StopSignal(), 0
-    log = Log(run_dir, run)
+    timer = SaveTimer(config.checkpoint_minutes)
+    log = Log(run_dir, run, constants["samples"])
 
     def save_as(name: str, parts: dict[str, Any]) -> None:
         log.settle()
-        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants, device)
+        save(run_dir / "checkpoints" / f"{name}.pt", parts, progress, constants, device, config.keep)
         log.restart_clock()
 
     def assess() -> None:
@@ -95,8 +102,8 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             return
         log.evaluation(scores)
         progress.evaluated = progress.step
-        if scores["loss"] < progress.best:
-            progress.best = scores["loss"]
+        if is_better(scores[METRIC], progress.best):
+            progress.best = scores[METRIC]
             save_as("best", {"model": run.model})
         log.restart_clock()
 
@@ -112,8 +119,9 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
             if evaluating:
                 assess()
             stopped = stop.number
-            if stopped or saving:
+            if stopped or saving or timer.over():
                 save_as("last", run.parts())
+                timer.restart()
             if stopped:
                 break
     finally:

@@ -47,7 +47,10 @@ class Random(Counted):
 
 @pytest.fixture
 def counted(host_sources: tuple[First, First]) -> Counted:
-    return Counted(host_sources[0])
+    source = Counted(host_sources[0])
+    if cached(source, CacheConfig()) is source:
+        pytest.skip("the samples differ in size or are not tensors alone: they are not cached")
+    return source
 
 
 def equal(batch: Any, other: Any) -> bool:
@@ -76,8 +79,8 @@ def test_samples_stay_as_they_were(counted: Counted) -> None:
             tensor.zero_()
 
 
-def test_memory_stays_inside_the_budget(host_sources: tuple[First, First]) -> None:
-    source = cached(Many(host_sources[0]), CacheConfig(budget_mb=1))
+def test_memory_stays_inside_the_budget(counted: Counted) -> None:
+    source = cached(Many(counted.source), CacheConfig(budget_mb=1))
     assert sum(part.nbytes for part in [*source.store, source.filled]) <= 2**20
     assert all(part.is_shared() for part in [*source.store, source.filled]), "each worker has its own copy"
 

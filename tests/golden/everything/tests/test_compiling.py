@@ -19,7 +19,7 @@ def steps(run: Run, micro: Callable[[int, int], MicroBatch]) -> None:
         train.step(run, [micro(start, stop)])
 
 
-@pytest.mark.usefixtures("float64")
+@pytest.mark.usefixtures("float64", "deterministic")
 def test_compiled_is_eager(
     begin: Callable[..., Run], micro: Callable[[int, int], MicroBatch], device: torch.device
 ) -> None:

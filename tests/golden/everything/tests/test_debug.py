@@ -36,6 +36,7 @@ def watched(run: Run, micro: Micro) -> tuple[list[str], dict[str, float]]:
     return [name for name in hooks.layers if math.isfinite(row[f"debug/{name}/activation_mean"])], row
 
 
+@pytest.mark.usefixtures("deterministic")
 def test_hooks_change_nothing_and_are_removed(begin: Begin, micro: Micro, same: Callable[..., bool]) -> None:
     plain, hooked = begin(), begin()
     advance(plain, micro)
@@ -51,12 +52,13 @@ def test_statistics_are_those_of_the_last_step(begin: Begin, micro: Micro) -> No
     module.register_forward_hook(lambda module, inputs, output: outputs.append(output.detach()))
     row = watched(run, micro)[1]
     expected = {"activation_mean": outputs[-1].mean(), "activation_std": outputs[-1].std(correction=0)}
-    if gradients := [parameter.grad for parameter in module.parameters()]:
+    if gradients := [parameter.grad for parameter in module.parameters() if parameter.grad is not None]:
         expected["grad_norm"] = nn.utils.get_total_norm(gradients)
     for what, value in {**expected, "activation_nonfinite": 0}.items():
         assert math.isclose(row[f"debug/{layer}/{what}"], value, rel_tol=1e-4, abs_tol=1e-6), what
 
 
+@pytest.mark.usefixtures("deterministic")
 def test_hooks_fire_in_a_compiled_model(begin: Begin, micro: Micro) -> None:
     run, eager = begin(), watched(begin(), micro)[1]
     torch.compiler.reset()

@@ -6,18 +6,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import parameters
+from conftest import COUPLED, parameters
 
 from checkpoint import read
 from config import AccumulationConfig, Config
 from loader import MicroBatch
-from model import SEPARABLE
 from run import Run
 from train import step
 
 
-@pytest.mark.usefixtures("float64")
-@pytest.mark.skipif(not SEPARABLE, reason="model.SEPARABLE is False: the loss of a batch is not the sum of its parts")
+@pytest.mark.usefixtures("float64", "separable")
 @pytest.mark.parametrize("cut", [(4, 4, 2), (4, 4, 1), (1, 8), (3, 3, 3), (1,) * 9])
 def test_window_equals_the_large_batch(
     begin: Callable[..., Run], micro: Callable[[int, int], MicroBatch], cut: tuple[int, ...]
@@ -27,7 +25,7 @@ def test_window_equals_the_large_batch(
         step(whole, [micro(first, first + sum(cut))])
         starts = [first + sum(cut[:index]) for index in range(len(cut))]
         step(parts, [micro(start, start + length) for start, length in zip(starts, cut, strict=True)])
-    assert torch.allclose(parameters(whole), parameters(parts), rtol=0, atol=1e-10)
+    assert torch.allclose(parameters(whole), parameters(parts), rtol=0, atol=1e-10), COUPLED
 
 
 @pytest.mark.parametrize("steps", [1, 3, 4, 9])
@@ -36,6 +34,7 @@ def test_short_tail_makes_a_step(run_in: Callable[..., int], config: Config, tmp
     assert read(tmp_path / "checkpoints" / "last.pt")["progress"]["step"] == config.epochs * -(-4 // steps)
 
 
+@pytest.mark.usefixtures("deterministic")
 def test_no_gradient_outlives_its_step(
     begin: Callable[..., Run], micro: Callable[[int, int], MicroBatch], same: Callable[..., bool]
 ) -> None:
