@@ -83,7 +83,7 @@ class Config:
     batch_size: int = 64
     """Samples per micro-batch of one process."""
     # {% if sgd %}
-    lr: float = 0.05
+    lr: float = 0.1
     """Learning rate."""
     weight_decay: float = 5e-4
     """Weight decay, added to the gradient."""

@@ -1,23 +1,16 @@
-# {% if adamw %}
-"""The optimizer: AdamW."""
-# {% endif %}
-# {% if sgd %}
-"""The optimizer: SGD with momentum."""
-# {% endif %}
-# {% if muon %}
-"""The optimizer: Muon for matrices, AdamW for every other parameter."""
-# {% endif %}
+"""The optimizer, and the values that it takes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-# {% if muon %}
-from torch import nn
+
+# {%- if muon +%}
 
 from model import group
-# {% endif %}
+
+# {%- endif +%}
 
 
 @dataclass(frozen=True)
@@ -37,7 +30,7 @@ class OptimizerConfig:
     momentum: float = 0.95
     """Decay rate of Muon's running mean of the gradient."""
     adamw_groups: tuple[str, ...] = ("head", "embedding", "no_decay")
-    """Groups of model.py whose matrices AdamW takes all the same."""
+    """Groups of model.py whose matrices AdamW takes: input and output layers."""
     # {% endif %}
 
     def __post_init__(self) -> None:
@@ -59,22 +52,44 @@ class OptimizerConfig:
 
 
 # {% if muon %}
-def for_muon(name: str, parameter: nn.Parameter, config: OptimizerConfig) -> bool:
-    return parameter.ndim == 2 and group(name, parameter) not in config.adamw_groups
+class Muon(torch.optim.Optimizer):
+    """Momentum whose steps are orthogonal matrices: https://kellerjordan.github.io/posts/muon/
+
+    PyTorch's own (2.9 and later) takes no kernels of convolutions; here they are matrices [out, in * height * width].
+    """
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        for part in self.param_groups:
+            lr, momentum = part["lr"], part["momentum"]
+            for parameter in part["params"]:
+                if parameter.grad is None:
+                    continue
+                state = self.state[parameter]
+                if "momentum_buffer" not in state:
+                    state["momentum_buffer"] = torch.zeros_like(parameter.grad)
+                mean = state["momentum_buffer"].lerp_(parameter.grad, 1 - momentum)
+                update = orthogonal(parameter.grad.lerp(mean, momentum).flatten(1))
+                # An update as large as AdamW's, so that one learning rate suits both: https://arxiv.org/abs/2502.16982
+                size = 0.2 * max(update.shape) ** 0.5
+                parameter.mul_(1 - lr * part["weight_decay"]).add_(update.view_as(parameter), alpha=-lr * size)
 
 
-def chosen(groups: Sequence[dict[str, Any]], muon: bool, config: OptimizerConfig) -> list[dict[str, Any]]:
-    """The groups with those of their parameters alone that Muon takes, or does not; none that is empty."""
-    found = []
-    for part in groups:
-        pairs = [(name, parameter) for name, parameter in part["params"] if for_muon(name, parameter, config) == muon]
-        if pairs:
-            found.append({**part, "params": pairs})
-    return found
+def orthogonal(matrix: torch.Tensor) -> torch.Tensor:
+    """`matrix` with singular values near 1 (0.7 to 1.2 unless they were tiny), by five steps of Newton and Schulz."""
+    # Such devices multiply bf16 many times faster, and its few digits suffice.
+    fast = matrix.dtype == torch.float32 and matrix.device.type in ("cuda", "xpu")
+    wide = matrix.bfloat16() if fast else matrix
+    wide = wide.T if matrix.shape[0] > matrix.shape[1] else wide
+    wide = wide / wide.norm().clamp(min=1e-7)
+    for _ in range(5):
+        gram = wide @ wide.T
+        wide = 3.4445 * wide + (2.0315 * gram @ gram - 4.775 * gram) @ wide
+    return (wide.T if matrix.shape[0] > matrix.shape[1] else wide).to(matrix.dtype)
 
 
 class Both(torch.optim.Optimizer):
-    """Several optimizers as one: one list of groups for the schedule, and one state for the checkpoint."""
+    """Two optimizers as one: one list of groups for the schedule, and one state for the checkpoint."""
 
     def __init__(self, optimizers: list[torch.optim.Optimizer]) -> None:
         self.optimizers = optimizers
@@ -82,7 +97,7 @@ class Both(torch.optim.Optimizer):
         self.share()
 
     def share(self) -> None:
-        """Lets the optimizers work on the groups and the state of this one."""
+        """Lets the two work on the groups and the state of this one."""
         parts = iter(self.param_groups)
         for optimizer in self.optimizers:
             optimizer.param_groups = [next(parts) for _ in optimizer.param_groups]
@@ -97,11 +112,34 @@ class Both(torch.optim.Optimizer):
             optimizer.step()
 
 
+def chosen(groups: Sequence[dict[str, Any]], muon: bool, config: OptimizerConfig) -> list[dict[str, Any]]:
+    """The groups with those of their parameters alone that Muon takes, or does not; none that is empty."""
+    found = []
+    for part in groups:
+        pairs = [(name, parameter) for name, parameter in part["params"] if for_muon(name, parameter, config) == muon]
+        if pairs:
+            found.append({**part, "params": pairs})
+    return found
+
+
+def for_muon(name: str, parameter: torch.Tensor, config: OptimizerConfig) -> bool:
+    """Whether it is a matrix, or a kernel, of a group that is not AdamW's."""
+    is_matrix = parameter.ndim > 1 and min(parameter.flatten(1).shape) > 1
+    return is_matrix and group(name, parameter) not in config.adamw_groups
+
+
 # {% endif %}
 def build_optimizer(
     parameters: Sequence[Any], lr: float, weight_decay: float, config: OptimizerConfig, device: torch.device
 ) -> torch.optim.Optimizer:
-    """The optimizer of `parameters`: pairs of name and parameter, or groups of such pairs."""
+    """The optimizer of `parameters`: pairs of name and parameter, or groups of such pairs.
+
+    # {% if muon %}
+    Muon takes matrices and kernels of convolutions, AdamW everything else. Raises SystemExit where Muon has nothing.
+    # {% else %}
+    Groups may have a learning rate and a weight decay of their own.
+    # {% endif %}
+    """
     # One call for all parameters instead of a dozen for each.
     # Elsewhere None: PyTorch then takes what handles many parameters by one kernel, which False would forbid.
     fused = device.type in ("cpu", "cuda", "mps", "xpu") or None
@@ -117,19 +155,15 @@ def build_optimizer(
     # {% endif %}
     # {% if muon %}
     groups = parameters if isinstance(parameters[0], dict) else [{"params": parameters}]
-    optimizers: list[torch.optim.Optimizer] = []
-    # With this adjustment an update is as large as AdamW's: one learning rate suits both (arxiv.org/abs/2502.16982).
-    if matrices := chosen(groups, True, config):
-        optimizers.append(
-            torch.optim.Muon(
-                matrices, lr=lr, weight_decay=weight_decay, momentum=config.momentum, adjust_lr_fn="match_rms_adamw"
-            )
+    options = {"lr": lr, "weight_decay": weight_decay}
+    matrices, others = chosen(groups, True, config), chosen(groups, False, config)
+    if not matrices:
+        raise SystemExit(
+            "Muon finds no matrix to train in this model: name the groups that it may take (group in model.py, and "
+            "--optimizer.adamw-groups for those that it may not), or choose another optimizer for this project."
         )
-    else:
-        print("Muon finds no matrix in this model (kernels of convolutions are none): AdamW takes every parameter.")
-    if others := chosen(groups, False, config):
-        optimizers.append(
-            torch.optim.AdamW(others, lr=lr, weight_decay=weight_decay, betas=config.betas, eps=config.eps, fused=fused)
-        )
-    return Both(optimizers)
+    parts: list[torch.optim.Optimizer] = [Muon(matrices, {**options, "momentum": config.momentum})]
+    if others:
+        parts.append(torch.optim.AdamW(others, **options, betas=config.betas, eps=config.eps, fused=fused))
+    return Both(parts)
     # {% endif %}

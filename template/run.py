@@ -179,9 +179,16 @@ def describe(run: Run, samples: dict[str, int]) -> dict[str, str]:
     # {% else %}
     precision = str(torch.get_default_dtype()).removeprefix("torch.")
     # {% endif %}
+    # {% if muon %}
+    groups = [group["params"] for group in run.optimizer.param_groups if "momentum" in group]
+    by_muon = sum(parameter.numel() for parameters in groups for parameter in parameters)
+    # {% endif %}
     return {
         "device": f"{run.device}, {precision}",
         "model": f"{trained:,} parameters" + (f" and {others:,} frozen ones" if others else ""),
+        # {% if muon %}
+        "optimizer": f"Muon for {by_muon:,} of them, AdamW for {trained - by_muon:,}",
+        # {% endif %}
         "data": " and ".join(f"{count:,} {name}" for name, count in samples.items()) + " samples",
         "step": f"{size:,} samples, in {batch}",
         "steps": f"{progress.total_steps:,}, {progress.steps_per_epoch:,} an epoch"

@@ -49,6 +49,7 @@ DEBUG = given("debug", "amp")
 CACHE = given("cache")
 AUGMENTATION = given("augmentation")
 TENSORBOARD = given(tracker="tensorboard")
+MUON = given(optimizer="muon")
 
 MUTANTS = [
     # ---- accumulation
@@ -796,7 +797,64 @@ MUTANTS = [
         "        super().__setstate__(state)\n        self.share()\n",
         "        super().__setstate__(state)\n",
         "optimizer",
-        **given(task="text", optimizer="muon"),
+        **MUON,
+    ),
+    Mutant(
+        "Muon's updates are not as large as AdamW's",
+        "optimizer.py",
+        "0.2 * max(update.shape) ** 0.5",
+        "0.2",
+        "optimizer",
+        **MUON,
+    ),
+    Mutant(
+        "a step of Newton and Schulz is left out",
+        "optimizer.py",
+        "range(5)",
+        "range(4)",
+        "optimizer",
+        **MUON,
+    ),
+    Mutant(
+        "Muon takes the head and the embeddings",
+        "optimizer.py",
+        "return is_matrix and group(name, parameter) not in config.adamw_groups",
+        "return is_matrix",
+        "optimizer",
+        **MUON,
+    ),
+    Mutant(
+        "a single row is a matrix for Muon",
+        "optimizer.py",
+        "min(parameter.flatten(1).shape) > 1",
+        "True",
+        "optimizer",
+        **MUON,
+    ),
+    Mutant(
+        "Muon without a weight decay",
+        "optimizer.py",
+        'parameter.mul_(1 - lr * part["weight_decay"]).add_',
+        "parameter.add_",
+        "optimizer",
+        **MUON,
+    ),
+    Mutant(
+        "a project whose Muon has nothing to do trains with AdamW in silence",
+        "optimizer.py",
+        "    if not matrices:\n",
+        "    if False:\n",
+        "optimizer",
+        **MUON,
+    ),
+    Mutant("AdamW with other betas than were given", "optimizer.py", "betas=config.betas, ", "", "optimizer", **PLAIN),
+    Mutant(
+        "AdamW without a weight decay",
+        "optimizer.py",
+        "weight_decay=weight_decay",
+        "weight_decay=0",
+        "optimizer",
+        **PLAIN,
     ),
     Mutant(
         "SGD without Nesterov's momentum",

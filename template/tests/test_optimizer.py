@@ -1,4 +1,4 @@
-"""The optimizer: two steps are those of its formula, and a restored one goes on as if it had never stopped."""
+"""The optimizer: its steps are those of the formula, and a restored one goes on as if it had never stopped."""
 
 import copy
 from collections.abc import Callable
@@ -13,10 +13,19 @@ import torch
 
 # {% endfilter %}
 
+# {% filter regex_replace("\n+", "\n") %}
 import optimizer
 from checkpoint import restore
 from optimizer import OptimizerConfig
+
+# {% if muon %}
+from run import Run, describe
+
+# {% else %}
 from run import Run
+
+# {% endif %}
+# {% endfilter %}
 
 GRADIENTS = [torch.tensor([[3.0, 1.0], [-1.0, 2.0]]), torch.tensor([[1.0, -2.0], [0.5, 1.0]])]
 
@@ -34,6 +43,8 @@ def test_restored_optimizer_goes_on(begin: Callable[..., Run], same: Callable[[A
     descend(run, 1)
     restore(copy.deepcopy({name: part.state_dict() for name, part in run.parts().items()}), other.parts())
     for seed in (2, 3):
+        for part in (*run.optimizer.param_groups, *other.optimizer.param_groups):
+            part["lr"] *= 0.5  # as a schedule does
         descend(run, seed)
         descend(other, seed)
     assert same(run.model.state_dict(), other.model.state_dict())
@@ -41,46 +52,61 @@ def test_restored_optimizer_goes_on(begin: Callable[..., Run], same: Callable[[A
 
 
 # {% if muon %}
-def test_two_steps_follow_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
-    lr, decay, config = 0.1, 0.5, OptimizerConfig()
-    monkeypatch.setattr(optimizer, "group", lambda name, parameter: "decay")
-    weight = torch.nn.Parameter(torch.tensor([[1.0, 2.0], [-2.0, 0.5]]))
-    expected, mean = weight.detach().clone(), torch.zeros(2, 2)
-    muon = optimizer.build_optimizer([("weight", weight)], lr, decay, config, weight.device)
-    for raw in GRADIENTS:
-        gradient = raw.to(expected)
-        weight.grad = gradient.clone()
-        muon.step()
-        mean = config.momentum * mean + (1 - config.momentum) * gradient
-        update = config.momentum * mean + (1 - config.momentum) * gradient
-        update = update / update.norm()
-        for _ in range(5):  # Newton and Schulz: all singular values go near 1
-            gram = update @ update.T
-            update = 3.4445 * update - 4.775 * gram @ update + 2.0315 * gram @ gram @ update
-        expected = expected * (1 - lr * decay) - lr * 0.2 * 2**0.5 * update
-    assert torch.allclose(weight, expected, atol=2e-3)  # Muon computes the iteration in bf16
+@pytest.mark.parametrize("shape", [(8, 8), (6, 20), (40, 10)])
+def test_updates_have_singular_values_near_1(shape: tuple[int, int]) -> None:
+    matrix = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    matrix = 1e-3 * (matrix + matrix.sum(1, keepdim=True))
+    update = optimizer.orthogonal(matrix)
+    values = torch.linalg.svdvals(update)
+    assert update.dtype == matrix.dtype and values.min() > 0.5 and values.max() < 1.3
+    assert torch.linalg.svdvals(matrix).max() / torch.linalg.svdvals(matrix).min() > 10
+    assert not optimizer.orthogonal(torch.zeros(shape)).any()
 
 
-# {%- else %}
+def test_a_kernel_is_stepped_as_the_matrix_of_its_outputs() -> None:
+    kernel = torch.nn.Parameter(torch.ones(4, 3, 2, 2).to(memory_format=torch.channels_last))
+    matrix = torch.nn.Parameter(torch.ones(4, 12))
+    gradient = torch.randn(4, 3, 2, 2, generator=torch.Generator().manual_seed(0))
+    kernel.grad, matrix.grad = gradient.clone(memory_format=torch.channels_last), gradient.flatten(1)
+    for parameter in (kernel, matrix):
+        optimizer.Muon([parameter], {"lr": 0.1, "weight_decay": 0.1, "momentum": 0.9}).step()
+    assert torch.equal(kernel.flatten(1), matrix) and kernel.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_each_parameter_is_one_optimizers(begin: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimizer, "group", lambda name, parameter: name.partition(".")[0])
+    tensors = {"table.weight": (5, 4), "hidden.weight": (4, 4), "hidden.bias": (4,), "token": (1, 1, 4)}
+    pairs = [(name, torch.nn.Parameter(torch.ones(shape))) for name, shape in tensors.items()]
+    config = OptimizerConfig(adamw_groups=("table",))
+    muon, adamw = optimizer.build_optimizer(pairs, 0.1, 0.1, config, torch.device("cpu")).optimizers
+    assert [part["param_names"] for part in muon.param_groups] == [["hidden.weight"]]
+    assert [part["param_names"] for part in adamw.param_groups] == [["table.weight", "hidden.bias", "token"]]
+    with pytest.raises(SystemExit, match="Muon finds no matrix"):
+        optimizer.build_optimizer(pairs[:1], 0.1, 0.1, config, torch.device("cpu"))
+    assert describe(begin(), {})["optimizer"].startswith("Muon for ")
+
+
+# {% endif %}
 def test_two_steps_follow_the_formula(float64: None) -> None:
-    lr, decay, config = 0.1, 0.5, OptimizerConfig()
-    weight = torch.nn.Parameter(torch.tensor([[1.0, 2.0], [-2.0, 0.5]]))
-    expected = weight.detach().clone()
-    made = optimizer.build_optimizer([("weight", weight)], lr, decay, config, weight.device)
-    # {% if sgd %}
-    mean = torch.zeros_like(expected)
+    # {% if adamw %}
+    lr, decay, config = 0.1, 0.5, OptimizerConfig(betas=(0.8, 0.95), eps=0.1)
     # {% else %}
-    mean, square = torch.zeros_like(expected), torch.zeros_like(expected)
+    lr, decay, config = 0.1, 0.5, OptimizerConfig(momentum=0.7)
+    # {% endif %}
+    weight = torch.nn.Parameter(torch.tensor([[1.0, 2.0], [-2.0, 0.5]]))
+    expected, mean = weight.detach().clone(), torch.zeros_like(weight)
+    # {% if muon %}
+    made = optimizer.Muon([weight], {"lr": lr, "weight_decay": decay, "momentum": config.momentum})
+    # {% else %}
+    made = optimizer.build_optimizer([("weight", weight)], lr, decay, config, weight.device)
+    # {% endif %}
+    # {% if adamw %}
+    square = torch.zeros_like(mean)
     # {% endif %}
     for gradient in GRADIENTS:
         gradient = gradient.to(expected)
         weight.grad = gradient.clone()
         made.step()
-        # {% if sgd %}
-        gradient = gradient + decay * expected
-        mean = config.momentum * mean + gradient
-        expected = expected - lr * (gradient + config.momentum * mean)
-        # {% endif %}
         # {% if adamw %}
         step = float(made.state[weight]["step"])
         mean = config.betas[0] * mean + (1 - config.betas[0]) * gradient
@@ -88,7 +114,17 @@ def test_two_steps_follow_the_formula(float64: None) -> None:
         root = (square / (1 - config.betas[1] ** step)).sqrt() + config.eps
         expected = expected * (1 - lr * decay) - lr * mean / (1 - config.betas[0] ** step) / root
         # {% endif %}
+        # {% if sgd %}
+        gradient = gradient + decay * expected
+        mean = config.momentum * mean + gradient
+        expected = expected - lr * (gradient + config.momentum * mean)
+        # {% endif %}
+        # {% if muon %}
+        mean = config.momentum * mean + (1 - config.momentum) * gradient
+        left, values, right = torch.linalg.svd((1 - config.momentum) * gradient + config.momentum * mean)
+        values = values / values.norm()
+        for _ in range(5):  # of Newton and Schulz, which changes the singular values alone
+            values = 3.4445 * values - 4.775 * values**3 + 2.0315 * values**5
+        expected = expected * (1 - lr * decay) - lr * 0.2 * 2**0.5 * left @ values.diag() @ right
+        # {% endif %}
     assert torch.allclose(weight, expected, rtol=1e-10)
-
-
-# {%- endif +%}

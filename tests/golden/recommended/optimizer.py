@@ -1,4 +1,4 @@
-"""The optimizer: AdamW."""
+"""The optimizer, and the values that it takes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,10 @@ class OptimizerConfig:
 def build_optimizer(
     parameters: Sequence[Any], lr: float, weight_decay: float, config: OptimizerConfig, device: torch.device
 ) -> torch.optim.Optimizer:
-    """The optimizer of `parameters`: pairs of name and parameter, or groups of such pairs."""
+    """The optimizer of `parameters`: pairs of name and parameter, or groups of such pairs.
+
+    Groups may have a learning rate and a weight decay of their own.
+    """
     # One call for all parameters instead of a dozen for each.
     # Elsewhere None: PyTorch then takes what handles many parameters by one kernel, which False would forbid.
     fused = device.type in ("cpu", "cuda", "mps", "xpu") or None

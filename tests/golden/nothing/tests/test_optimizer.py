@@ -1,4 +1,4 @@
-"""The optimizer: two steps are those of its formula, and a restored one goes on as if it had never stopped."""
+"""The optimizer: its steps are those of the formula, and a restored one goes on as if it had never stopped."""
 
 import copy
 from collections.abc import Callable
@@ -27,6 +27,8 @@ def test_restored_optimizer_goes_on(begin: Callable[..., Run], same: Callable[[A
     descend(run, 1)
     restore(copy.deepcopy({name: part.state_dict() for name, part in run.parts().items()}), other.parts())
     for seed in (2, 3):
+        for part in (*run.optimizer.param_groups, *other.optimizer.param_groups):
+            part["lr"] *= 0.5  # as a schedule does
         descend(run, seed)
         descend(other, seed)
     assert same(run.model.state_dict(), other.model.state_dict())
@@ -34,11 +36,11 @@ def test_restored_optimizer_goes_on(begin: Callable[..., Run], same: Callable[[A
 
 
 def test_two_steps_follow_the_formula(float64: None) -> None:
-    lr, decay, config = 0.1, 0.5, OptimizerConfig()
+    lr, decay, config = 0.1, 0.5, OptimizerConfig(betas=(0.8, 0.95), eps=0.1)
     weight = torch.nn.Parameter(torch.tensor([[1.0, 2.0], [-2.0, 0.5]]))
-    expected = weight.detach().clone()
+    expected, mean = weight.detach().clone(), torch.zeros_like(weight)
     made = optimizer.build_optimizer([("weight", weight)], lr, decay, config, weight.device)
-    mean, square = torch.zeros_like(expected), torch.zeros_like(expected)
+    square = torch.zeros_like(mean)
     for gradient in GRADIENTS:
         gradient = gradient.to(expected)
         weight.grad = gradient.clone()
