@@ -1,16 +1,14 @@
 """The optimizer, and the values that it takes."""
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
 
-# {%- if muon +%}
-
-from model import group
-
-# {%- endif +%}
+import model
 
 
 @dataclass(frozen=True)
@@ -122,13 +120,51 @@ def chosen(groups: Sequence[dict[str, Any]], muon: bool, config: OptimizerConfig
     return found
 
 
-def for_muon(name: str, parameter: torch.Tensor, config: OptimizerConfig) -> bool:
+def for_muon(name: str, parameter: nn.Parameter, config: OptimizerConfig) -> bool:
     """Whether it is a matrix, or a kernel, of a group that is not AdamW's."""
     is_matrix = parameter.ndim > 1 and min(parameter.flatten(1).shape) > 1
-    return is_matrix and group(name, parameter) not in config.adamw_groups
+    return is_matrix and model.group(name, parameter) not in config.adamw_groups
+
+
+def shares(optimizer: torch.optim.Optimizer) -> str:
+    """Which optimizer trains how many parameters, for a reader."""
+    if not isinstance(optimizer, Both):
+        return type(optimizer).__name__
+    sizes = [
+        sum(parameter.numel() for group in part.param_groups for parameter in group["params"])
+        for part in optimizer.optimizers
+    ]
+    return f"Muon for {sizes[0]:,} parameters, AdamW for {sum(sizes[1:]):,}"
 
 
 # {% endif %}
+def own_optimizer(trained: nn.Module, config: Any) -> torch.optim.Optimizer | None:
+    """What `optimizers(model, config)` in model.py makes of the model and the Config; None where it is not there.
+
+    Raises SystemExit where it makes something that the rest cannot step or save.
+    """
+    make = getattr(model, "optimizers", None)
+    if make is None:
+        return None
+    own = make(trained, config)
+    if not isinstance(own, torch.optim.Optimizer):
+        raise SystemExit(f"model.py: optimizers has to return one torch.optim.Optimizer, not a {type(own).__name__}.")
+    try:
+        inspect.signature(own.step).bind()
+    except TypeError:
+        raise SystemExit(
+            f"model.py: {type(own).__name__} computes the loss again in its step, which train.py does not do."
+        ) from None
+    names = {parameter: name for name, parameter in trained.named_parameters()}
+    for number, part in enumerate(own.param_groups):
+        if not names.keys() >= set(part["params"]):
+            raise SystemExit("model.py: optimizers gives the optimizer a tensor that is no parameter of the model.")
+        # By the names a checkpoint can tell whether its state belongs to these parameters.
+        part["param_names"] = [names[parameter] for parameter in part["params"]]
+        part.setdefault("name", str(number))
+    return own
+
+
 def build_optimizer(
     parameters: Sequence[Any], lr: float, weight_decay: float, config: OptimizerConfig, device: torch.device
 ) -> torch.optim.Optimizer:

@@ -28,7 +28,14 @@ from groups import parameter_groups
 
 # {% endif %}
 from model import build_model
-from optimizer import build_optimizer
+
+# {% if muon %}
+from optimizer import build_optimizer, own_optimizer, shares
+
+# {% else %}
+from optimizer import build_optimizer, own_optimizer
+
+# {% endif %}
 from progress import Progress
 
 # {% if plateau %}
@@ -96,7 +103,9 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     # {% else %}
     parameters = [pair for pair in model.named_parameters() if pair[1].requires_grad]
     # {% endif %}
-    optimizer = build_optimizer(parameters, config.lr, config.weight_decay, config.optimizer, device)
+    optimizer = own_optimizer(model, config)
+    if optimizer is None:
+        optimizer = build_optimizer(parameters, config.lr, config.weight_decay, config.optimizer, device)
     # {% if amp %}
     dtype = precision(config.amp, device)
     # {% endif %}
@@ -179,15 +188,11 @@ def describe(run: Run, samples: dict[str, int]) -> dict[str, str]:
     # {% else %}
     precision = str(torch.get_default_dtype()).removeprefix("torch.")
     # {% endif %}
-    # {% if muon %}
-    groups = [group["params"] for group in run.optimizer.param_groups if "momentum" in group]
-    by_muon = sum(parameter.numel() for parameters in groups for parameter in parameters)
-    # {% endif %}
     return {
         "device": f"{run.device}, {precision}",
         "model": f"{trained:,} parameters" + (f" and {others:,} frozen ones" if others else ""),
         # {% if muon %}
-        "optimizer": f"Muon for {by_muon:,} of them, AdamW for {trained - by_muon:,}",
+        "optimizer": shares(run.optimizer),
         # {% endif %}
         "data": " and ".join(f"{count:,} {name}" for name, count in samples.items()) + " samples",
         "step": f"{size:,} samples, in {batch}",

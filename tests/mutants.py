@@ -864,6 +864,22 @@ MUTANTS = [
         "optimizer",
         **given(optimizer="sgd"),
     ),
+    Mutant(
+        "an optimizer of the owner's is passed over",
+        "run.py",
+        "    if optimizer is None:\n",
+        "    if True:\n",
+        "optimizer",
+        **PLAIN,
+    ),
+    Mutant(
+        "the parameters of an owner's optimizer have no names",
+        "optimizer.py",
+        '        part["param_names"] = [names[parameter] for parameter in part["params"]]\n',
+        "",
+        "optimizer",
+        **PLAIN,
+    ),
     # ---- tracker
     Mutant(
         "TensorBoard is a step behind",

@@ -50,7 +50,14 @@ def end(child: pexpect.spawn) -> tuple[int, str]:
     return child.exitstatus, child.before
 
 
-ASKED = ["Name of the project", "What it is for", "Author", "What do you train on", "Which optimizer", "Start from which"]
+ASKED = [
+    "Name of the project",
+    "What it is for",
+    "Author",
+    "What do you train on",
+    "Which optimizer",
+    "Start from which",
+]
 
 
 def test_prompts_with_every_default_taken(prompt: Any, tmp_path: Path, tricks: Run) -> None:

@@ -4,30 +4,20 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-# {% filter regex_replace("\n+", "\n") %}
-# {% if muon %}
 import pytest
-
-# {% endif %}
 import torch
 
-# {% endfilter %}
-
-# {% filter regex_replace("\n+", "\n") %}
 import optimizer
 from checkpoint import restore
 from optimizer import OptimizerConfig
-
-# {% if muon %}
-from run import Run, describe
-
-# {% else %}
 from run import Run
 
-# {% endif %}
-# {% endfilter %}
-
 GRADIENTS = [torch.tensor([[3.0, 1.0], [-1.0, 2.0]]), torch.tensor([[1.0, -2.0], [0.5, 1.0]])]
+
+
+def own(model: torch.nn.Module, config: Any) -> torch.optim.Optimizer:
+    """What an owner may have made in model.py."""
+    return torch.optim.RMSprop([p for p in model.parameters() if p.requires_grad], lr=config.lr, momentum=0.5)
 
 
 def descend(run: Run, seed: int) -> None:
@@ -38,8 +28,14 @@ def descend(run: Run, seed: int) -> None:
     run.optimizer.step()
 
 
-def test_restored_optimizer_goes_on(begin: Callable[..., Run], same: Callable[[Any, Any], bool]) -> None:
+@pytest.mark.parametrize("made_by", ["this project", "model.optimizers"])
+def test_restored_optimizer_goes_on(
+    begin: Callable[..., Run], same: Callable[[Any, Any], bool], monkeypatch: pytest.MonkeyPatch, made_by: str
+) -> None:
+    if made_by == "model.optimizers":
+        monkeypatch.setattr("model.optimizers", own, raising=False)
     run, other = begin(), begin()
+    assert (type(run.optimizer) is torch.optim.RMSprop) == (made_by == "model.optimizers")
     descend(run, 1)
     restore(copy.deepcopy({name: part.state_dict() for name, part in run.parts().items()}), other.parts())
     for seed in (2, 3):
@@ -49,6 +45,23 @@ def test_restored_optimizer_goes_on(begin: Callable[..., Run], same: Callable[[A
         descend(other, seed)
     assert same(run.model.state_dict(), other.model.state_dict())
     assert same(run.optimizer.state_dict(), other.optimizer.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("returned", "sentence"),
+    [
+        (lambda model, config: None, "has to return one torch.optim.Optimizer, not a NoneType"),
+        (lambda model, config: [own(model, config)], "not a list"),
+        (lambda model, config: torch.optim.LBFGS(model.parameters()), "LBFGS computes the loss again in its step"),
+        (lambda model, config: torch.optim.SGD([torch.zeros(2)], lr=1), "a tensor that is no parameter of the model"),
+    ],
+)
+def test_what_the_rest_cannot_use_is_refused(
+    begin: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, returned: Callable[..., Any], sentence: str
+) -> None:
+    monkeypatch.setattr("model.optimizers", returned, raising=False)
+    with pytest.raises(SystemExit, match=sentence):
+        begin()
 
 
 # {% if muon %}
@@ -73,17 +86,18 @@ def test_a_kernel_is_stepped_as_the_matrix_of_its_outputs() -> None:
     assert torch.equal(kernel.flatten(1), matrix) and kernel.is_contiguous(memory_format=torch.channels_last)
 
 
-def test_each_parameter_is_one_optimizers(begin: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimizer, "group", lambda name, parameter: name.partition(".")[0])
+def test_each_parameter_is_one_optimizers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("model.group", lambda name, parameter: name.partition(".")[0])
     tensors = {"table.weight": (5, 4), "hidden.weight": (4, 4), "hidden.bias": (4,), "token": (1, 1, 4)}
     pairs = [(name, torch.nn.Parameter(torch.ones(shape))) for name, shape in tensors.items()]
     config = OptimizerConfig(adamw_groups=("table",))
-    muon, adamw = optimizer.build_optimizer(pairs, 0.1, 0.1, config, torch.device("cpu")).optimizers
+    made = optimizer.build_optimizer(pairs, 0.1, 0.1, config, torch.device("cpu"))
+    muon, adamw = made.optimizers
     assert [part["param_names"] for part in muon.param_groups] == [["hidden.weight"]]
     assert [part["param_names"] for part in adamw.param_groups] == [["table.weight", "hidden.bias", "token"]]
     with pytest.raises(SystemExit, match="Muon finds no matrix"):
         optimizer.build_optimizer(pairs[:1], 0.1, 0.1, config, torch.device("cpu"))
-    assert describe(begin(), {})["optimizer"].startswith("Muon for ")
+    assert optimizer.shares(made) == "Muon for 16 parameters, AdamW for 28"
 
 
 # {% endif %}

@@ -14,7 +14,7 @@ from compiling import compile_model
 from config import Config
 from groups import parameter_groups
 from model import build_model
-from optimizer import build_optimizer
+from optimizer import build_optimizer, own_optimizer
 from progress import Progress
 
 
@@ -56,7 +56,9 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     seed_generators(config.seed + distributed.rank())
     compile_model(model, config.compile, device)
     parameters = parameter_groups(model, config.lr, config.weight_decay, config.groups)
-    optimizer = build_optimizer(parameters, config.lr, config.weight_decay, config.optimizer, device)
+    optimizer = own_optimizer(model, config)
+    if optimizer is None:
+        optimizer = build_optimizer(parameters, config.lr, config.weight_decay, config.optimizer, device)
     dtype = precision(config.amp, device)
     return Run(
         config=config,

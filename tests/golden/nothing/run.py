@@ -10,7 +10,7 @@ from torch import nn
 
 from config import Config
 from model import build_model
-from optimizer import build_optimizer
+from optimizer import build_optimizer, own_optimizer
 from progress import Progress
 
 
@@ -43,7 +43,9 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     seed_generators(config.seed)
     model = build_model(info).to(device).train()
     parameters = [pair for pair in model.named_parameters() if pair[1].requires_grad]
-    optimizer = build_optimizer(parameters, config.lr, config.weight_decay, config.optimizer, device)
+    optimizer = own_optimizer(model, config)
+    if optimizer is None:
+        optimizer = build_optimizer(parameters, config.lr, config.weight_decay, config.optimizer, device)
     return Run(
         config=config,
         device=device,

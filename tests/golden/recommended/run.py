@@ -12,7 +12,7 @@ from amp import build_scaler, precision
 from config import Config
 from groups import parameter_groups
 from model import build_model
-from optimizer import build_optimizer
+from optimizer import build_optimizer, own_optimizer
 from progress import Progress
 
 
@@ -48,7 +48,9 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     seed_generators(config.seed)
     model = build_model(info).to(device).train()
     parameters = parameter_groups(model, config.lr, config.weight_decay, config.groups)
-    optimizer = build_optimizer(parameters, config.lr, config.weight_decay, config.optimizer, device)
+    optimizer = own_optimizer(model, config)
+    if optimizer is None:
+        optimizer = build_optimizer(parameters, config.lr, config.weight_decay, config.optimizer, device)
     dtype = precision(config.amp, device)
     return Run(
         config=config,
