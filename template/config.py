@@ -88,8 +88,13 @@ class Config:
     weight_decay: float = 5e-4
     """Weight decay, added to the gradient."""
     # {% else %}
+    # {% if muon %}
+    lr: float = 6e-3
+    """Learning rate."""
+    # {% else %}
     lr: float = 3e-3
     """Learning rate."""
+    # {% endif %}
     weight_decay: float = 0.05
     """Weight decay, decoupled from the gradient."""
     # {% endif %}
@@ -99,6 +104,12 @@ class Config:
     """auto: the accelerator of this machine, else the CPU. Or cpu, cuda, cuda:1, mps, xpu, ... by PyTorch's name."""
     run_dir: Path | None = None
     """Folder of this run; by default runs/<time>."""
+    # {% if init_from %}
+    init_from: Path | None = None
+    """Begin with the weights of this file: a checkpoint of a run, a state dict, or safetensors."""
+    init_allow_partial: bool = False
+    """Take what fits of that file, and begin the rest of the model anew."""
+    # {% endif %}
     resume: bool = False
     """Go on with the run in --run-dir, or with the newest one."""
     resume_data_changed: bool = False

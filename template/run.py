@@ -27,6 +27,10 @@ from config import Config
 from groups import parameter_groups
 
 # {% endif %}
+# {% if init_from %}
+from init_from import init_from
+
+# {% endif %}
 from model import build_model
 
 # {% if muon %}
@@ -89,7 +93,12 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     if not steps_per_epoch:
         raise SystemExit("There is nothing to train on: the training source of data.py has no samples.")
     seed_generators(config.seed)
-    model = build_model(info).to(device).train()
+    model = build_model(info).to(device)
+    training_mode(model)
+    # {% if init_from %}
+    if config.init_from and not config.resume:
+        init_from(model, config.init_from, config.init_allow_partial)
+    # {% endif %}
     # {% if ddp %}
     replica = distributed.wrap(model, config.ddp)
     # Dropout must not fall on the same places on every rank.
@@ -128,6 +137,15 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
             steps_per_epoch=steps_per_epoch, total_steps=config.max_steps or config.epochs * steps_per_epoch
         ),
     )
+
+
+def training_mode(model: nn.Module) -> None:
+    """Training mode for all but frozen norms, whose running statistics stay as their weights do."""
+    model.train()
+    for module in model.modules():
+        weights = [*module.parameters(recurse=False)]
+        if hasattr(module, "running_mean") and weights and not any(weight.requires_grad for weight in weights):
+            module.eval()
 
 
 def seed_generators(seed: int) -> None:

@@ -49,6 +49,7 @@ DEBUG = given("debug", "amp")
 CACHE = given("cache")
 AUGMENTATION = given("augmentation")
 TENSORBOARD = given(tracker="tensorboard")
+INIT_FROM = given("init_from")
 MUON = given(optimizer="muon")
 
 MUTANTS = [
@@ -431,7 +432,7 @@ MUTANTS = [
     ),
     Mutant(
         "a flipped byte is not noticed",
-        "checkpoint.py",
+        "run_folder.py",
         "archive.testzip() is None",
         "archive.namelist()",
         "resume",
@@ -878,6 +879,58 @@ MUTANTS = [
         '        part["param_names"] = [names[parameter] for parameter in part["params"]]\n',
         "",
         "optimizer",
+        **PLAIN,
+    ),
+    # ---- weights of a file
+    Mutant(
+        "a file that does not fit whole is taken in part without asking",
+        "init_from.py",
+        "if differences and not allow_partial:",
+        "if False:",
+        "init_from",
+        **INIT_FROM,
+    ),
+    Mutant(
+        "the weights of the file are not taken",
+        "init_from.py",
+        "        wanted[name].copy_(found[name])\n",
+        "        pass\n",
+        "init_from",
+        **INIT_FROM,
+    ),
+    Mutant(
+        "a flipped byte of the file is not noticed",
+        "init_from.py",
+        "zipfile.is_zipfile(path) and not undamaged(path)",
+        "False",
+        "init_from",
+        **INIT_FROM,
+    ),
+    Mutant(
+        "the file may execute code", "init_from.py", "weights_only=True", "weights_only=False", "init_from", **INIT_FROM
+    ),
+    Mutant(
+        "a resumed run asks for the file again",
+        "run.py",
+        "if config.init_from and not config.resume:",
+        "if config.init_from:",
+        "init_from",
+        **INIT_FROM,
+    ),
+    Mutant(
+        "a run that begins anew has no weights of the file",
+        "resume.py",
+        "        if run.config.init_from:\n",
+        "        if False:\n",
+        "init_from",
+        **INIT_FROM,
+    ),
+    Mutant(
+        "frozen norms go on counting",
+        "run.py",
+        "            module.eval()\n",
+        "            pass\n",
+        "training",
         **PLAIN,
     ),
     # ---- tracker

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tests import warm
 from tests.choices import PRESETS
@@ -133,6 +134,20 @@ def test_a_fault_is_one_sentence_before_the_first_step(
         assert output.startswith(sentence), output
         assert "Traceback" not in output
     assert not list(project.glob("runs/*/metrics.jsonl"))
+
+
+def test_what_is_frozen_stays_as_it_was(owned: Callable[..., Path]) -> None:
+    """Its weights and its running statistics, on two ranks, after evaluations; the optimizer does not have it."""
+    project = owned("frozen", ["ddp", "param_groups", "clipping"])
+    words = ("--run-dir", "run", "--epochs", "2", "--device", "cpu")
+    for code, output in warm.ranks(project, words, words):
+        assert code == 0, output
+    content = torch.load(project / "run/checkpoints/last.pt", weights_only=True)
+    still = {name: tensor for name, tensor in content["model"].items() if name.startswith("backbone.1")}
+    assert still["backbone.1.running_mean"].eq(0).all() and still["backbone.1.running_var"].eq(1).all()
+    assert still["backbone.1.num_batches_tracked"] == 0
+    names = [name for part in content["optimizer"]["param_groups"] for name in part["param_names"]]
+    assert sorted(names) == ["head.bias", "head.weight"] and len(content["optimizer"]["state"]) == 2
 
 
 OPTIMIZERS = """

@@ -55,6 +55,10 @@ class Config:
     """auto: the accelerator of this machine, else the CPU. Or cpu, cuda, cuda:1, mps, xpu, ... by PyTorch's name."""
     run_dir: Path | None = None
     """Folder of this run; by default runs/<time>."""
+    init_from: Path | None = None
+    """Begin with the weights of this file: a checkpoint of a run, a state dict, or safetensors."""
+    init_allow_partial: bool = False
+    """Take what fits of that file, and begin the rest of the model anew."""
     resume: bool = False
     """Go on with the run in --run-dir, or with the newest one."""
     resume_data_changed: bool = False

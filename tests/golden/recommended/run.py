@@ -46,7 +46,8 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     if not steps_per_epoch:
         raise SystemExit("There is nothing to train on: the training source of data.py has no samples.")
     seed_generators(config.seed)
-    model = build_model(info).to(device).train()
+    model = build_model(info).to(device)
+    training_mode(model)
     parameters = parameter_groups(model, config.lr, config.weight_decay, config.groups)
     optimizer = own_optimizer(model, config)
     if optimizer is None:
@@ -63,6 +64,15 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
             steps_per_epoch=steps_per_epoch, total_steps=config.max_steps or config.epochs * steps_per_epoch
         ),
     )
+
+
+def training_mode(model: nn.Module) -> None:
+    """Training mode for all but frozen norms, whose running statistics stay as their weights do."""
+    model.train()
+    for module in model.modules():
+        weights = [*module.parameters(recurse=False)]
+        if hasattr(module, "running_mean") and weights and not any(weight.requires_grad for weight in weights):
+            module.eval()
 
 
 def seed_generators(seed: int) -> None:
