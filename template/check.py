@@ -43,7 +43,7 @@ from model import count, group, loss, metrics
 from model import count, loss, metrics
 
 # {% endif %}
-from run import Run, build, random_state, set_random_state
+from run import Run, build, random_state, set_random_state, training_mode
 from scores import METRIC, finished
 
 # {% endfilter %}
@@ -59,7 +59,7 @@ def check(run: Run, source: Any) -> None:
     # {% else %}
     found = [*faults(run, source)]
     # {% endif %}
-    run.model.train()
+    training_mode(run.model)
     for name, before in buffers.items():  # running statistics
         run.model.get_buffer(name).copy_(before)
     set_random_state(random, run.device)
@@ -92,7 +92,7 @@ def faults(run: Run, source: Any) -> Iterator[str]:
     if odd := [value for value in items if not is_number(value) or not 0 <= float(value) < math.inf]:
         yield f"model.py: count has to return a number of items, 0 or more; it returns {shown(odd[0])}."
         return
-    run.model.train()
+    training_mode(run.model)
     total = call(run, loss, batches[0])
     if not (isinstance(total, Tensor) and total.ndim == 0 and total.is_floating_point()):
         yield f"model.py: loss has to return a floating-point tensor of no dimension; it returns {shown(total)}."

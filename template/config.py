@@ -46,6 +46,7 @@ from groups import GroupsConfig
 
 # {% endif %}
 from loader import LoaderConfig
+from optimizer import OptimizerConfig
 
 # {% if profiler %}
 from profiling import ProfilerConfig
@@ -81,16 +82,34 @@ class Config:
     """Optimizer steps to make, whatever --epochs says; 0: as many as the epochs have."""
     batch_size: int = 64
     """Samples per micro-batch of one process."""
+    # {% if sgd %}
+    lr: float = 0.1
+    """Learning rate."""
+    weight_decay: float = 5e-4
+    """Weight decay, added to the gradient."""
+    # {% else %}
+    # {% if muon %}
+    lr: float = 6e-3
+    """Learning rate."""
+    # {% else %}
     lr: float = 3e-3
-    """Learning rate of AdamW."""
+    """Learning rate."""
+    # {% endif %}
     weight_decay: float = 0.05
-    """Weight decay of AdamW, decoupled from the gradient."""
+    """Weight decay, decoupled from the gradient."""
+    # {% endif %}
     seed: int = 0
     """Decides the split, the initial weights, the order of the samples, and what torch, Python and NumPy draw."""
     device: str = "auto"
     """auto: the accelerator of this machine, else the CPU. Or cpu, cuda, cuda:1, mps, xpu, ... by PyTorch's name."""
     run_dir: Path | None = None
     """Folder of this run; by default runs/<time>."""
+    # {% if init_from %}
+    init_from: Path | None = None
+    """Begin with the weights of this file: a checkpoint of a run, a state dict, or safetensors."""
+    init_allow_partial: bool = False
+    """Take what fits of that file, and begin the rest of the model anew."""
+    # {% endif %}
     resume: bool = False
     """Go on with the run in --run-dir, or with the newest one."""
     resume_data_changed: bool = False
@@ -109,6 +128,7 @@ class Config:
     """Train and evaluate on one batch: a model that cannot learn it by heart has a fault."""
     data: DataConfig = DataConfig()
     loader: LoaderConfig = LoaderConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
     # {% if accumulation %}
     accumulation: AccumulationConfig = AccumulationConfig()
     # {% endif %}

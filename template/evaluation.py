@@ -15,7 +15,7 @@ from distributed import all_gather, broadcast_buffers, max_over_ranks
 from loader import Loader
 from model import metrics
 from progress import StopSignal
-from run import Run
+from run import Run, training_mode
 from scores import Totals, add, finished
 
 # {% endfilter %}
@@ -46,7 +46,7 @@ def sum_up(run: Run, loader: Loader, stop: StopSignal) -> Totals:
         scores = metrics(run.model, batch)
         # {% endif %}
         add(totals, {name: (widened(score), widened(items)) for name, (score, items) in scores.items()})
-    run.model.train()
+    training_mode(run.model)
     # {% if ddp %}
     if max_over_ranks(stop.number):
         return {}

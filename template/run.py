@@ -27,7 +27,19 @@ from config import Config
 from groups import parameter_groups
 
 # {% endif %}
+# {% if init_from %}
+from init_from import init_from
+
+# {% endif %}
 from model import build_model
+
+# {% if muon %}
+from optimizer import build_optimizer, own_optimizer, shares
+
+# {% else %}
+from optimizer import build_optimizer, own_optimizer
+
+# {% endif %}
 from progress import Progress
 
 # {% if plateau %}
@@ -81,7 +93,12 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     if not steps_per_epoch:
         raise SystemExit("There is nothing to train on: the training source of data.py has no samples.")
     seed_generators(config.seed)
-    model = build_model(info).to(device).train()
+    model = build_model(info).to(device)
+    training_mode(model)
+    # {% if init_from %}
+    if config.init_from and not config.resume:
+        init_from(model, config.init_from, config.init_allow_partial)
+    # {% endif %}
     # {% if ddp %}
     replica = distributed.wrap(model, config.ddp)
     # Dropout must not fall on the same places on every rank.
@@ -95,10 +112,9 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     # {% else %}
     parameters = [pair for pair in model.named_parameters() if pair[1].requires_grad]
     # {% endif %}
-    # One call for all parameters instead of a dozen for each.
-    # Elsewhere None: PyTorch then takes what handles many parameters by one kernel, which False would forbid.
-    fused = device.type in ("cpu", "cuda", "mps", "xpu") or None
-    optimizer = torch.optim.AdamW(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
+    optimizer = own_optimizer(model, config)
+    if optimizer is None:
+        optimizer = build_optimizer(parameters, config.lr, config.weight_decay, config.optimizer, device)
     # {% if amp %}
     dtype = precision(config.amp, device)
     # {% endif %}
@@ -121,6 +137,15 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
             steps_per_epoch=steps_per_epoch, total_steps=config.max_steps or config.epochs * steps_per_epoch
         ),
     )
+
+
+def training_mode(model: nn.Module) -> None:
+    """Training mode for all but frozen norms, whose running statistics stay as their weights do."""
+    model.train()
+    for module in model.modules():
+        weights = [*module.parameters(recurse=False)]
+        if hasattr(module, "running_mean") and weights and not any(weight.requires_grad for weight in weights):
+            module.eval()
 
 
 def seed_generators(seed: int) -> None:
@@ -184,6 +209,9 @@ def describe(run: Run, samples: dict[str, int]) -> dict[str, str]:
     return {
         "device": f"{run.device}, {precision}",
         "model": f"{trained:,} parameters" + (f" and {others:,} frozen ones" if others else ""),
+        # {% if muon %}
+        "optimizer": shares(run.optimizer),
+        # {% endif %}
         "data": " and ".join(f"{count:,} {name}" for name, count in samples.items()) + " samples",
         "step": f"{size:,} samples, in {batch}",
         "steps": f"{progress.total_steps:,}, {progress.steps_per_epoch:,} an epoch"

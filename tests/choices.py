@@ -19,7 +19,7 @@ SLOW = "aotinductor"
 
 def alone() -> dict[str, dict[str, Any]]:
     """Each technique by itself, and each of its kinds where a follow-up question has some."""
-    wanted = ("techniques", "clip", "schedule", "tracker")
+    wanted = ("techniques", "clip", "schedule", "tracker", "optimizer")
     rows = samples.alone(SPACE)
     return {name: SPACE.choice(row) for name, row in rows.items() if SPACE.options[option(name)].question in wanted}
 

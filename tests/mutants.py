@@ -49,6 +49,8 @@ DEBUG = given("debug", "amp")
 CACHE = given("cache")
 AUGMENTATION = given("augmentation")
 TENSORBOARD = given(tracker="tensorboard")
+INIT_FROM = given("init_from")
+MUON = given(optimizer="muon")
 
 MUTANTS = [
     # ---- accumulation
@@ -430,7 +432,7 @@ MUTANTS = [
     ),
     Mutant(
         "a flipped byte is not noticed",
-        "checkpoint.py",
+        "run_folder.py",
         "archive.testzip() is None",
         "archive.namelist()",
         "resume",
@@ -837,6 +839,148 @@ MUTANTS = [
         "    if False:\n",
         "augmentation",
         **AUGMENTATION,
+    ),
+    # ---- optimizer
+    Mutant(
+        "a restored optimizer works on the groups and the state of before",
+        "optimizer.py",
+        "        super().__setstate__(state)\n        self.share()\n",
+        "        super().__setstate__(state)\n",
+        "optimizer",
+        **MUON,
+    ),
+    Mutant(
+        "Muon's updates are not as large as AdamW's",
+        "optimizer.py",
+        "0.2 * max(update.shape) ** 0.5",
+        "0.2",
+        "optimizer",
+        **MUON,
+    ),
+    Mutant(
+        "a step of Newton and Schulz is left out",
+        "optimizer.py",
+        "range(5)",
+        "range(4)",
+        "optimizer",
+        **MUON,
+    ),
+    Mutant(
+        "Muon takes the head and the embeddings",
+        "optimizer.py",
+        "return is_matrix and group(name, parameter) not in config.adamw_groups",
+        "return is_matrix",
+        "optimizer",
+        **MUON,
+    ),
+    Mutant(
+        "a single row is a matrix for Muon",
+        "optimizer.py",
+        "min(parameter.flatten(1).shape) > 1",
+        "True",
+        "optimizer",
+        **MUON,
+    ),
+    Mutant(
+        "Muon without a weight decay",
+        "optimizer.py",
+        'parameter.mul_(1 - lr * part["weight_decay"]).add_',
+        "parameter.add_",
+        "optimizer",
+        **MUON,
+    ),
+    Mutant(
+        "a project whose Muon has nothing to do trains with AdamW in silence",
+        "optimizer.py",
+        "    if not matrices:\n",
+        "    if False:\n",
+        "optimizer",
+        **MUON,
+    ),
+    Mutant("AdamW with other betas than were given", "optimizer.py", "betas=config.betas, ", "", "optimizer", **PLAIN),
+    Mutant(
+        "AdamW without a weight decay",
+        "optimizer.py",
+        "weight_decay=weight_decay",
+        "weight_decay=0",
+        "optimizer",
+        **PLAIN,
+    ),
+    Mutant(
+        "SGD without Nesterov's momentum",
+        "optimizer.py",
+        "nesterov=config.nesterov",
+        "nesterov=False",
+        "optimizer",
+        **given(optimizer="sgd"),
+    ),
+    Mutant(
+        "an optimizer of the owner's is passed over",
+        "run.py",
+        "    if optimizer is None:\n",
+        "    if True:\n",
+        "optimizer",
+        **PLAIN,
+    ),
+    Mutant(
+        "the parameters of an owner's optimizer have no names",
+        "optimizer.py",
+        '        part["param_names"] = [names[parameter] for parameter in part["params"]]\n',
+        "",
+        "optimizer",
+        **PLAIN,
+    ),
+    # ---- weights of a file
+    Mutant(
+        "a file that does not fit whole is taken in part without asking",
+        "init_from.py",
+        "if differences and not allow_partial:",
+        "if False:",
+        "init_from",
+        **INIT_FROM,
+    ),
+    Mutant(
+        "the weights of the file are not taken",
+        "init_from.py",
+        "        wanted[name].copy_(found[name])\n",
+        "        pass\n",
+        "init_from",
+        **INIT_FROM,
+    ),
+    Mutant(
+        "a flipped byte of the file is not noticed",
+        "init_from.py",
+        "zipfile.is_zipfile(path) and not undamaged(path)",
+        "False",
+        "init_from",
+        **INIT_FROM,
+    ),
+    Mutant(
+        "the file may execute code", "init_from.py", "weights_only=True", "weights_only=False", "init_from", **INIT_FROM
+    ),
+    Mutant(
+        "a resumed run asks for the file again",
+        "run.py",
+        "if config.init_from and not config.resume:",
+        "if config.init_from:",
+        "init_from",
+        **INIT_FROM,
+    ),
+    Mutant(
+        "a run that begins anew has no weights of the file",
+        "resume.py",
+        "        if run.config.init_from:\n",
+        "        if False:\n",
+        "init_from",
+        **INIT_FROM,
+    ),
+    Mutant(
+        "frozen norms go on counting",
+        "run.py",
+        "            module.eval()\n",
+        "            pass\n",
+        "training",
+        **PLAIN,
     ),
     # ---- tracker
     Mutant(

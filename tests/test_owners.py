@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tests import warm
 from tests.choices import PRESETS
@@ -25,11 +26,11 @@ Render = Callable[..., Path]
 
 
 @pytest.fixture
-def owned(render: Render) -> Callable[[str, list[str]], Path]:
+def owned(render: Render) -> Callable[..., Path]:
     """owned(owner, techniques) is a project with the owner's two files in it."""
 
-    def owned(owner: str, techniques: list[str]) -> Path:
-        project = render(techniques=techniques, export_formats=["torch_export", "safetensors"])
+    def owned(owner: str, techniques: list[str], **answers: Any) -> Path:
+        project = render(techniques=techniques, export_formats=["torch_export", "safetensors"], **answers)
         for name in ("data.py", "model.py"):
             shutil.copy(FOLDER / owner / name, project / name)
         return project
@@ -133,6 +134,43 @@ def test_a_fault_is_one_sentence_before_the_first_step(
         assert output.startswith(sentence), output
         assert "Traceback" not in output
     assert not list(project.glob("runs/*/metrics.jsonl"))
+
+
+def test_what_is_frozen_stays_as_it_was(owned: Callable[..., Path]) -> None:
+    """Its weights and its running statistics, on two ranks, after evaluations; the optimizer does not have it."""
+    project = owned("frozen", ["ddp", "param_groups", "clipping"])
+    words = ("--run-dir", "run", "--epochs", "2", "--device", "cpu")
+    for code, output in warm.ranks(project, words, words):
+        assert code == 0, output
+    content = torch.load(project / "run/checkpoints/last.pt", weights_only=True)
+    still = {name: tensor for name, tensor in content["model"].items() if name.startswith("backbone.1")}
+    assert still["backbone.1.running_mean"].eq(0).all() and still["backbone.1.running_var"].eq(1).all()
+    assert still["backbone.1.num_batches_tracked"] == 0
+    names = [name for part in content["optimizer"]["param_groups"] for name in part["param_names"]]
+    assert sorted(names) == ["head.bias", "head.weight"] and len(content["optimizer"]["state"]) == 2
+
+
+OPTIMIZERS = """
+
+def optimizers(model: nn.Module, config: Any) -> torch.optim.Optimizer:
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    return torch.optim.NAdam([{"params": trained[:1]}, {"params": trained[1:], "lr": config.lr / 2}], lr=config.lr)
+"""
+
+
+def test_an_optimizer_of_the_owners_is_scheduled_saved_and_resumed(owned: Callable[..., Path]) -> None:
+    """By the shipped tests, in which a cut run is bit for bit the whole one."""
+    project = owned("regression", PRESETS["recommended"], optimizer="muon")
+    text = (project / "model.py").read_text()
+    (project / "model.py").write_text(text + OPTIMIZERS)
+    names = ("resume", "optimizer", "groups", "amp")
+    code, output = warm.prove(project, *(f"tests/test_{name}.py" for name in names), timeout=300)
+    assert code == 0, output[-6000:]
+    run = project.parent / "run"
+    code, output = warm.train(project, "--run-dir", str(run), "--epochs", "2")
+    assert code == 0, output
+    row = next(row for row in rows(run) if "lr" in row)
+    assert row["lr/0"] == pytest.approx(2 * row["lr/1"])
 
 
 def test_tasks_differ_in_their_two_files(render: Render) -> None:

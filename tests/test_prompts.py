@@ -50,7 +50,14 @@ def end(child: pexpect.spawn) -> tuple[int, str]:
     return child.exitstatus, child.before
 
 
-ASKED = ["Name of the project", "What it is for", "Author", "What do you train on", "Start from which"]
+ASKED = [
+    "Name of the project",
+    "What it is for",
+    "Author",
+    "What do you train on",
+    "Which optimizer",
+    "Start from which",
+]
 
 
 def test_prompts_with_every_default_taken(prompt: Any, tmp_path: Path, tricks: Run) -> None:
@@ -69,7 +76,7 @@ def test_what_is_typed_replaces_the_default(prompt: Any, tmp_path: Path) -> None
     child = prompt("minimal", "task=text")
     answer(child, "Name of the project", "Digit reader\r")
     answer(child, "What it is for", "Reads digitz\x7fs\r")
-    for question in ["Author", "Which techniques", "tracker", "Extra files", "git repository"]:
+    for question in ["Author", "Which optimizer", "Which techniques", "tracker", "Extra files", "git repository"]:
         answer(child, question)
     status, output = end(child)
     assert status == 0 and "Digit reader is ready" in output
@@ -84,6 +91,7 @@ def test_words_are_not_asked_for(prompt: Any, tmp_path: Path) -> None:
         "What it is for",
         "Author",
         "What do you train on",
+        "Which optimizer",
         "Clip",
         "tracker",
         "Extra",
@@ -95,6 +103,7 @@ def test_words_are_not_asked_for(prompt: Any, tmp_path: Path) -> None:
 
 def test_a_technique_unticked_at_the_prompt(prompt: Any, tmp_path: Path) -> None:
     child = prompt("-d", "project_name=x", "-d", "author=", "-d", "description=x", "-d", "task=image", "--no-git")
+    answer(child, "Which optimizer")
     answer(child, "Start from which")
     answer(child, "Which techniques", " \r")  # amp stands first
     for question in ["Clip", "schedule", "tracker", "Extra files"]:
@@ -104,7 +113,7 @@ def test_a_technique_unticked_at_the_prompt(prompt: Any, tmp_path: Path) -> None
     assert not (tmp_path / "p/amp.py").exists() and (tmp_path / "p/clipping.py").exists()
 
 
-@pytest.mark.parametrize(("after", "keys"), [(0, "\x03"), (5, "\x03"), (0, "\x04")])
+@pytest.mark.parametrize(("after", "keys"), [(0, "\x03"), (6, "\x03"), (0, "\x04")])
 def test_leaving_at_a_prompt_writes_nothing(prompt: Any, tmp_path: Path, after: int, keys: str) -> None:
     before = sorted(os.listdir(tmp_path))
     child = prompt()

@@ -81,7 +81,10 @@ def report(found: dict[str, Any]) -> Iterator[str]:
     for name, missing in found["exporters"].items():
         yield f"export to {name}: {'ready' if not missing else 'needs ' + ', '.join(missing)}"
     yield f"tensorboard: {'installed' if found['tensorboard'] else 'needs the package tensorboard'}"
-    yield "accumulation, clipping, scheduler, param_groups, profiler, debug, cache, augmentation: work on any device"
+    yield (
+        "accumulation, clipping, scheduler, param_groups, profiler, debug, cache, augmentation, init_from: work on any "
+        "device"
+    )
     picks = ["accumulation", "clipping", "scheduler", "param_groups"]
     picks += ["amp"] * (dtype != "off") + ["ddp"] * several
     picks += ["compile"] * (found["compile"] is None and found["device"] != "cpu")

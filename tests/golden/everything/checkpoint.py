@@ -8,7 +8,6 @@ Names in the file are those of the bare model. It loads with `weights_only=True`
 import contextlib
 import json
 import os
-import zipfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from distributed import all_gather, from_rank_0
 from model import build_model
 from progress import Progress
 from run import random_state
+from run_folder import undamaged
 
 FORMAT = 1
 
@@ -90,11 +90,7 @@ def plain(info: Any) -> Any:
 def read(path: Path) -> dict[str, Any]:
     """The content of a checkpoint, on the CPU. Raises ValueError with a sentence when the file is not a whole one."""
     try:
-        # A zip archive with a checksum per tensor, which torch.load does not look at.
-        with zipfile.ZipFile(path) as archive:
-            # A part that is marked as a folder becomes, without an error, a tensor of whatever was in memory.
-            whole = archive.testzip() is None and not any(part.external_attr for part in archive.infolist())
-        content = torch.load(path, map_location="cpu", weights_only=True) if whole else None
+        content = torch.load(path, map_location="cpu", weights_only=True) if undamaged(path) else None
     except FileNotFoundError:
         raise ValueError(f"there is no {path}") from None
     except Exception as error:  # a cut or foreign file fails in as many ways as there are bytes

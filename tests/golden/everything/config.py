@@ -19,6 +19,7 @@ from debug import DebugConfig
 from distributed import DdpConfig
 from groups import GroupsConfig
 from loader import LoaderConfig
+from optimizer import OptimizerConfig
 from profiling import ProfilerConfig
 from run_folder import newest_run, open_folder, write_json
 from schedule import ScheduleConfig
@@ -45,15 +46,19 @@ class Config:
     batch_size: int = 64
     """Samples per micro-batch of one process."""
     lr: float = 3e-3
-    """Learning rate of AdamW."""
+    """Learning rate."""
     weight_decay: float = 0.05
-    """Weight decay of AdamW, decoupled from the gradient."""
+    """Weight decay, decoupled from the gradient."""
     seed: int = 0
     """Decides the split, the initial weights, the order of the samples, and what torch, Python and NumPy draw."""
     device: str = "auto"
     """auto: the accelerator of this machine, else the CPU. Or cpu, cuda, cuda:1, mps, xpu, ... by PyTorch's name."""
     run_dir: Path | None = None
     """Folder of this run; by default runs/<time>."""
+    init_from: Path | None = None
+    """Begin with the weights of this file: a checkpoint of a run, a state dict, or safetensors."""
+    init_allow_partial: bool = False
+    """Take what fits of that file, and begin the rest of the model anew."""
     resume: bool = False
     """Go on with the run in --run-dir, or with the newest one."""
     resume_data_changed: bool = False
@@ -72,6 +77,7 @@ class Config:
     """Train and evaluate on one batch: a model that cannot learn it by heart has a fault."""
     data: DataConfig = DataConfig()
     loader: LoaderConfig = LoaderConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
     accumulation: AccumulationConfig = AccumulationConfig()
     amp: AmpConfig = AmpConfig()
     augmentation: AugmentationConfig = AugmentationConfig()

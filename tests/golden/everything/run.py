@@ -13,7 +13,9 @@ from amp import build_scaler, precision
 from compiling import compile_model
 from config import Config
 from groups import parameter_groups
+from init_from import init_from
 from model import build_model
+from optimizer import build_optimizer, own_optimizer
 from progress import Progress
 
 
@@ -49,16 +51,18 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     if not steps_per_epoch:
         raise SystemExit("There is nothing to train on: the training source of data.py has no samples.")
     seed_generators(config.seed)
-    model = build_model(info).to(device).train()
+    model = build_model(info).to(device)
+    training_mode(model)
+    if config.init_from and not config.resume:
+        init_from(model, config.init_from, config.init_allow_partial)
     replica = distributed.wrap(model, config.ddp)
     # Dropout must not fall on the same places on every rank.
     seed_generators(config.seed + distributed.rank())
     compile_model(model, config.compile, device)
     parameters = parameter_groups(model, config.lr, config.weight_decay, config.groups)
-    # One call for all parameters instead of a dozen for each.
-    # Elsewhere None: PyTorch then takes what handles many parameters by one kernel, which False would forbid.
-    fused = device.type in ("cpu", "cuda", "mps", "xpu") or None
-    optimizer = torch.optim.AdamW(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
+    optimizer = own_optimizer(model, config)
+    if optimizer is None:
+        optimizer = build_optimizer(parameters, config.lr, config.weight_decay, config.optimizer, device)
     dtype = precision(config.amp, device)
     return Run(
         config=config,
@@ -72,6 +76,15 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
             steps_per_epoch=steps_per_epoch, total_steps=config.max_steps or config.epochs * steps_per_epoch
         ),
     )
+
+
+def training_mode(model: nn.Module) -> None:
+    """Training mode for all but frozen norms, whose running statistics stay as their weights do."""
+    model.train()
+    for module in model.modules():
+        weights = [*module.parameters(recurse=False)]
+        if hasattr(module, "running_mean") and weights and not any(weight.requires_grad for weight in weights):
+            module.eval()
 
 
 def seed_generators(seed: int) -> None:

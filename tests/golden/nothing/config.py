@@ -11,6 +11,7 @@ import tyro
 from arguments import from_arguments, to_arguments, to_dict
 from data import DataConfig
 from loader import LoaderConfig
+from optimizer import OptimizerConfig
 from run_folder import newest_run, open_folder, write_json
 
 
@@ -25,9 +26,9 @@ class Config:
     batch_size: int = 64
     """Samples per micro-batch of one process."""
     lr: float = 3e-3
-    """Learning rate of AdamW."""
+    """Learning rate."""
     weight_decay: float = 0.05
-    """Weight decay of AdamW, decoupled from the gradient."""
+    """Weight decay, decoupled from the gradient."""
     seed: int = 0
     """Decides the split, the initial weights, the order of the samples, and what torch, Python and NumPy draw."""
     device: str = "auto"
@@ -52,6 +53,7 @@ class Config:
     """Train and evaluate on one batch: a model that cannot learn it by heart has a fault."""
     data: DataConfig = DataConfig()
     loader: LoaderConfig = LoaderConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
 
     def __post_init__(self) -> None:
         for name, least in (("epochs", 1), ("batch_size", 1), ("log_every", 1)):

@@ -9,7 +9,7 @@ from device import to_device, tree_map, widest
 from loader import Loader
 from model import metrics
 from progress import StopSignal
-from run import Run
+from run import Run, training_mode
 from scores import Totals, add, finished
 
 
@@ -30,7 +30,7 @@ def sum_up(run: Run, loader: Loader, stop: StopSignal) -> Totals:
         batch = to_device(micro.batch, run.device)
         scores = metrics(run.model, batch)
         add(totals, {name: (widened(score), widened(items)) for name, (score, items) in scores.items()})
-    run.model.train()
+    training_mode(run.model)
     return {} if stop.number else tree_map(Tensor.cpu, totals)
 
 

@@ -10,6 +10,7 @@ from torch import nn
 
 from config import Config
 from model import build_model
+from optimizer import build_optimizer, own_optimizer
 from progress import Progress
 
 
@@ -40,12 +41,12 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     if not steps_per_epoch:
         raise SystemExit("There is nothing to train on: the training source of data.py has no samples.")
     seed_generators(config.seed)
-    model = build_model(info).to(device).train()
+    model = build_model(info).to(device)
+    training_mode(model)
     parameters = [pair for pair in model.named_parameters() if pair[1].requires_grad]
-    # One call for all parameters instead of a dozen for each.
-    # Elsewhere None: PyTorch then takes what handles many parameters by one kernel, which False would forbid.
-    fused = device.type in ("cpu", "cuda", "mps", "xpu") or None
-    optimizer = torch.optim.AdamW(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
+    optimizer = own_optimizer(model, config)
+    if optimizer is None:
+        optimizer = build_optimizer(parameters, config.lr, config.weight_decay, config.optimizer, device)
     return Run(
         config=config,
         device=device,
@@ -55,6 +56,15 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
             steps_per_epoch=steps_per_epoch, total_steps=config.max_steps or config.epochs * steps_per_epoch
         ),
     )
+
+
+def training_mode(model: nn.Module) -> None:
+    """Training mode for all but frozen norms, whose running statistics stay as their weights do."""
+    model.train()
+    for module in model.modules():
+        weights = [*module.parameters(recurse=False)]
+        if hasattr(module, "running_mean") and weights and not any(weight.requires_grad for weight in weights):
+            module.eval()
 
 
 def seed_generators(seed: int) -> None:

@@ -15,7 +15,7 @@ from config import parse
 from data import load
 from device import find_device, named_leaves, to_device
 from model import count, group, loss, metrics
-from run import Run, build, random_state, set_random_state
+from run import Run, build, random_state, set_random_state, training_mode
 from scores import METRIC, finished
 
 
@@ -24,7 +24,7 @@ def check(run: Run, source: Any) -> None:
     random = random_state(run.device)
     buffers = {name: buffer.clone() for name, buffer in run.model.named_buffers()}
     found = [*faults(run, source)]
-    run.model.train()
+    training_mode(run.model)
     for name, before in buffers.items():  # running statistics
         run.model.get_buffer(name).copy_(before)
     set_random_state(random, run.device)
@@ -46,7 +46,7 @@ def faults(run: Run, source: Any) -> Iterator[str]:
     if odd := [value for value in items if not is_number(value) or not 0 <= float(value) < math.inf]:
         yield f"model.py: count has to return a number of items, 0 or more; it returns {shown(odd[0])}."
         return
-    run.model.train()
+    training_mode(run.model)
     total = call(run, loss, batches[0])
     if not (isinstance(total, Tensor) and total.ndim == 0 and total.is_floating_point()):
         yield f"model.py: loss has to return a floating-point tensor of no dimension; it returns {shown(total)}."

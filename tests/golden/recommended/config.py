@@ -14,6 +14,7 @@ from clipping import ClippingConfig
 from data import DataConfig
 from groups import GroupsConfig
 from loader import LoaderConfig
+from optimizer import OptimizerConfig
 from run_folder import newest_run, open_folder, write_json
 from schedule import ScheduleConfig
 
@@ -39,9 +40,9 @@ class Config:
     batch_size: int = 64
     """Samples per micro-batch of one process."""
     lr: float = 3e-3
-    """Learning rate of AdamW."""
+    """Learning rate."""
     weight_decay: float = 0.05
-    """Weight decay of AdamW, decoupled from the gradient."""
+    """Weight decay, decoupled from the gradient."""
     seed: int = 0
     """Decides the split, the initial weights, the order of the samples, and what torch, Python and NumPy draw."""
     device: str = "auto"
@@ -66,6 +67,7 @@ class Config:
     """Train and evaluate on one batch: a model that cannot learn it by heart has a fault."""
     data: DataConfig = DataConfig()
     loader: LoaderConfig = LoaderConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
     accumulation: AccumulationConfig = AccumulationConfig()
     amp: AmpConfig = AmpConfig()
     clipping: ClippingConfig = ClippingConfig()

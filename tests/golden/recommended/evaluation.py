@@ -9,7 +9,7 @@ from device import to_device, tree_map, widest
 from loader import Loader
 from model import metrics
 from progress import StopSignal
-from run import Run
+from run import Run, training_mode
 from scores import Totals, add, finished
 
 
@@ -31,7 +31,7 @@ def sum_up(run: Run, loader: Loader, stop: StopSignal) -> Totals:
         with torch.autocast(run.device.type, run.dtype, enabled=run.dtype is not None):
             scores = metrics(run.model, batch)
         add(totals, {name: (widened(score), widened(items)) for name, (score, items) in scores.items()})
-    run.model.train()
+    training_mode(run.model)
     return {} if stop.number else tree_map(Tensor.cpu, totals)
 
 

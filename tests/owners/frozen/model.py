@@ -1,4 +1,4 @@
-"""An owner's fine-tuning: a frozen backbone in float32 whose norms stay still, and a head that learns."""
+"""An owner's fine-tuning: a frozen backbone in float32, whose norms the project keeps still, and a head that learns."""
 
 from typing import Any
 
@@ -19,11 +19,6 @@ class FineTuned(nn.Module):
         self.backbone.requires_grad_(False)
         self.dropout = nn.Dropout(0.1)
         self.head = nn.Linear(288, classes)
-
-    def train(self, mode: bool = True) -> "FineTuned":
-        super().train(mode)
-        self.backbone.eval()
-        return self
 
     def forward(self, images: Tensor) -> Tensor:
         return self.head(self.dropout(self.backbone(images)))

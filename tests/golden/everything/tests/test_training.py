@@ -19,7 +19,7 @@ from evaluation import evaluate, sum_up
 from loader import First, Loader, LoaderConfig, MicroBatch
 from model import count, loss, metrics
 from progress import StopSignal
-from run import Run
+from run import Run, training_mode
 from scores import METRIC, PICK, Totals, add
 
 
@@ -142,6 +142,12 @@ def test_best_checkpoint_gives_the_logged_scores(
 def test_a_run_ends_inside_an_epoch(run_in: Callable[..., int], config: Config, tmp_path: Path) -> None:
     assert run_in(tmp_path, replace(config, max_steps=6)) == 0
     assert load_model(tmp_path, "last")[1]["progress"]["step"] == 6
+
+
+def test_frozen_norms_keep_their_statistics() -> None:
+    frozen, norm = torch.nn.BatchNorm1d(2).requires_grad_(False), torch.nn.BatchNorm1d(2)
+    training_mode(torch.nn.Sequential(frozen, norm))
+    assert not frozen.training and norm.training
 
 
 @pytest.mark.parametrize("what", ["loss", "gradient"])
