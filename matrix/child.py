@@ -45,9 +45,12 @@ def arguments(job: Job, text: Path) -> list[str]:
     # digits, of which four teach nothing.
     batch = max(2, 4 // micro) if not job.cold else 16 // micro
     found += ["--batch-size", batch]
-    if job.choice.get("task", "image") == "text":
+    task = job.choice.get("task", "image")
+    if task == "text":
         found += ["--data.root", text, "--data.samples-per-epoch", "12"]
         found += ["--data.context", "8", "--data.validation-samples", "8"]
+    if task == "blank":
+        found += ["--data.points", "20"]
     if "accumulation" in techniques:
         found += ["--accumulation.steps", "2"]
     if "compile" in techniques and not job.cold:

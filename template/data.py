@@ -1,5 +1,9 @@
 # {% if image %}
 # {% include "template/tasks/image/data.py" %}
-# {% else %}
+# {% endif %}
+# {% if text %}
 # {% include "template/tasks/text/data.py" %}
+# {% endif %}
+# {% if blank %}
+# {% include "template/tasks/blank/data.py" %}
 # {% endif %}
