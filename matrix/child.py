@@ -51,6 +51,8 @@ def arguments(job: Job, text: Path) -> list[str]:
         found += ["--data.context", "8", "--data.validation-samples", "8"]
     if task == "blank":
         found += ["--data.points", "20"]
+    if task == "table":
+        found += ["--data.file", text.with_name("table.csv"), "--data.rare", "1"]
     if "accumulation" in techniques:
         found += ["--accumulation.steps", "2"]
     if "compile" in techniques and not job.cold:
@@ -63,8 +65,13 @@ def arguments(job: Job, text: Path) -> list[str]:
 
 
 def write_text(path: Path) -> Path:
-    """What the text task is trained on."""
+    """What the text task is trained on, and beside it what the table task is."""
     path.write_text("the quick brown fox jumps over the lazy dog, and then it sleeps. " * 200, encoding="utf-8")
+    lines = [
+        f"{number % 5},{'' if number % 7 == 0 else number % 3},{'ab'[number % 2]},{['no', 'yes'][number % 2]}"
+        for number in range(20)
+    ]
+    path.with_name("table.csv").write_text("\n".join(["size,weight,kind,sweet", *lines]) + "\n", encoding="utf-8")
     return path
 
 

@@ -230,8 +230,9 @@ def pyproject(text: str) -> Iterator[tuple[Fact, int]]:
     project = content.get("project", {})
     extras = project.get("optional-dependencies", {})
     for requirement in (item for listed in (project.get("dependencies", []), *extras.values()) for item in listed):
-        number = next((number for number, line in enumerate(lines, 1) if f'"{requirement}"' in line), 1)
-        yield ("requires", distribution(requirement)), number
+        for number, line_of in enumerate(lines, 1):  # two choices may ask for it, each on a line of its own
+            if f'"{requirement}"' in line_of:
+                yield ("requires", distribution(requirement)), number
     for extra in extras:
         yield ("extra", extra), line(f"{extra} =")
     for tool in content.get("tool", {}):

@@ -4,6 +4,9 @@
 # {% if text %}
 # {% include "template/tasks/text/model.py" %}
 # {% endif %}
+# {% if table %}
+# {% include "template/tasks/table/model.py" %}
+# {% endif %}
 # {% if blank %}
 # {% include "template/tasks/blank/model.py" %}
 # {% endif %}

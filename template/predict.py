@@ -25,6 +25,10 @@ class Arguments:
     inputs: tyro.conf.Positional[list[str]]
     """Beginnings of texts."""
     # {% endif %}
+    # {% if table %}
+    inputs: tyro.conf.Positional[list[str]]
+    """CSV or Parquet files of new rows."""
+    # {% endif %}
     # {% if blank %}
     inputs: tyro.conf.Positional[list[str]]
     """What `predict` in model.py takes."""
