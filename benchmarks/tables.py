@@ -20,7 +20,6 @@ from tricks.template.rendering import Template, write
 SEEDS = 10
 TABLES = {
     "breast cancer (accuracy)": (datasets.load_breast_cancer, HistGradientBoostingClassifier, accuracy_score),
-    "wine (accuracy)": (datasets.load_wine, HistGradientBoostingClassifier, accuracy_score),
     "diabetes (R²)": (datasets.load_diabetes, HistGradientBoostingRegressor, r2_score),
 }
 
