@@ -102,7 +102,8 @@ def test_numbers_and_classes_are_learnt_and_predicted(project: Path, tmp_path: P
         code, output = warm.script(project, "predict.py", target, str(tmp_path / "houses.csv"))
         assert code == 0 and f": {answer} (" in output, output
     if not importlib.util.find_spec("pyarrow"):
-        code, output = warm.train(project, "--data.file", "houses.parquet")
+        (tmp_path / "houses.parquet").touch()
+        code, output = warm.train(project, "--data.file", str(tmp_path / "houses.parquet"))
         assert code == 1 and output.startswith("Reading Parquet files needs pyarrow"), output
 
 
@@ -134,6 +135,8 @@ def test_new_rows_that_do_not_fit_are_a_sentence(project: Path, tmp_path: Path) 
         project, "--run-dir", "run", "--max-steps", "1", "--data.file", str(tmp_path / "houses.csv")
     )
     assert code == 0, output
+    code, output = warm.script(project, "predict.py", "run", "absent.csv")
+    assert (code, output.strip()) == (1, "The table absent.csv does not exist.")
     for text, sentence in (
         ("city,rooms,garden\nOslo,2,True\n", "The table has no column area, which the model was trained with."),
         ("city,rooms,area,garden\nOslo,2,big,True\n", "The column area holds values that are no numbers"),

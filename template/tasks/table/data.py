@@ -77,6 +77,8 @@ def load_demo() -> pd.DataFrame:
 
 def read_table(file: Path | str) -> pd.DataFrame:
     """The table; of a CSV file as text, since what a column is depends on its training rows alone."""
+    if not Path(file).exists():
+        raise SystemExit(f"The table {file} does not exist.")
     try:
         if Path(file).suffix == ".parquet":
             return pd.read_parquet(file)
