@@ -45,9 +45,14 @@ def arguments(job: Job, text: Path) -> list[str]:
     # digits, of which four teach nothing.
     batch = max(2, 4 // micro) if not job.cold else 16 // micro
     found += ["--batch-size", batch]
-    if job.choice.get("task", "image") == "text":
+    task = job.choice.get("task", "image")
+    if task == "text":
         found += ["--data.root", text, "--data.samples-per-epoch", "12"]
         found += ["--data.context", "8", "--data.validation-samples", "8"]
+    if task == "blank":
+        found += ["--data.points", "20"]
+    if task == "table":
+        found += ["--data.file", text.with_name("table.csv"), "--data.rare", "1"]
     if "accumulation" in techniques:
         found += ["--accumulation.steps", "2"]
     if "compile" in techniques and not job.cold:
@@ -60,8 +65,13 @@ def arguments(job: Job, text: Path) -> list[str]:
 
 
 def write_text(path: Path) -> Path:
-    """What the text task is trained on."""
+    """What the text task is trained on, and beside it what the table task is."""
     path.write_text("the quick brown fox jumps over the lazy dog, and then it sleeps. " * 200, encoding="utf-8")
+    lines = [
+        f"{number % 5},{'' if number % 7 == 0 else number % 3},{'ab'[number % 2]},{['no', 'yes'][number % 2]}"
+        for number in range(20)
+    ]
+    path.with_name("table.csv").write_text("\n".join(["size,weight,kind,sweet", *lines]) + "\n", encoding="utf-8")
     return path
 
 

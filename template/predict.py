@@ -20,9 +20,18 @@ class Arguments:
     # {% if image %}
     inputs: tyro.conf.Positional[list[str]]
     """Image files."""
-    # {% else %}
+    # {% endif %}
+    # {% if text %}
     inputs: tyro.conf.Positional[list[str]]
     """Beginnings of texts."""
+    # {% endif %}
+    # {% if table %}
+    inputs: tyro.conf.Positional[list[str]]
+    """CSV or Parquet files of new rows."""
+    # {% endif %}
+    # {% if blank %}
+    inputs: tyro.conf.Positional[list[str]]
+    """What `predict` in model.py takes."""
     # {% endif %}
     checkpoint: Literal["best", "last"] = "best"
     """Which of its models."""

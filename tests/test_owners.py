@@ -14,7 +14,8 @@ import pytest
 import torch
 
 from tests import warm
-from tests.choices import PRESETS
+from tests.choices import CHOICES, PRESETS
+from tests.conftest import tree
 
 FOLDER = Path(__file__).parent / "owners"
 OWNERS = sorted(path.name for path in FOLDER.iterdir() if (path / "model.py").exists())
@@ -175,8 +176,7 @@ def test_an_optimizer_of_the_owners_is_scheduled_saved_and_resumed(owned: Callab
 
 def test_tasks_differ_in_their_two_files(render: Render) -> None:
     """And in what follows from them: the README, the dependencies and the help of predict.py."""
-    projects = [render(name, task=name, techniques=PRESETS["everything"]) for name in ("image", "text")]
-    names = {path.relative_to(projects[0]) for path in projects[0].rglob("*") if path.is_file()}
-    different = {str(name) for name in names if (projects[0] / name).read_bytes() != (projects[1] / name).read_bytes()}
-    expected = {"data.py", "model.py", "predict.py", "README.md", "pyproject.toml", ".copier-answers.yml"}
-    assert different == expected
+    first, *others = [tree(render(name, task=name, techniques=PRESETS["everything"])) for name in CHOICES["task"]]
+    for other in others:
+        different = {name for name in first.keys() | other.keys() if first.get(name) != other.get(name)}
+        assert different == {"data.py", "model.py", "predict.py", "README.md", "pyproject.toml", ".copier-answers.yml"}

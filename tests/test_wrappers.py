@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import warm
+from tests.choices import CHOICES
 from tests.test_faults import change
 
 # Saves and loads a run in each of the four ways, in one process group of one process.
@@ -112,7 +113,7 @@ def test_batch_norm_bears_an_epoch_with_one_sample_left(render: Callable[..., Pa
     assert code == 0, output
 
 
-@pytest.mark.parametrize("task", ["image", "text"])
+@pytest.mark.parametrize("task", CHOICES["task"])
 def test_batches_hold_no_float64(render: Callable[..., Path], task: str) -> None:
     project = render(task=task, techniques=[])
     (project / "kinds.py").write_text(
@@ -121,7 +122,7 @@ def test_batches_hold_no_float64(render: Callable[..., Path], task: str) -> None
         "    tree_map(lambda tensor: print(tensor.dtype), source.fetch(torch.arange(3), 0))\n"
     )
     code, output = warm.script(project, "kinds.py")
-    assert code == 0 and output.count("torch.") == 4 and "float64" not in output, output
+    assert code == 0 and output.count("torch.") >= 4 and "float64" not in output, output
 
 
 def test_entry_files_do_nothing_when_they_are_imported(template_folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Every value that a run depends on. Each can be set on the command line: --lr 1e-3 --data.root photos."""
+"""Every value that a run depends on. Each can be set on the command line: --lr 1e-3 --loader.workers 2."""
 
 import json
 import sys
