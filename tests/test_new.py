@@ -136,7 +136,7 @@ def test_package_name_is_safe(title: str) -> None:
         (["+ddp", "-scheduler"], "amp accumulation clipping param_groups ddp"),
         (
             ["-debug,profiler", "everything"],
-            "amp accumulation clipping scheduler param_groups ddp compile export cache augmentation",
+            "amp accumulation clipping scheduler param_groups ddp compile export cache augmentation init_from",
         ),
         (["techniques=ddp,amp", "+debug"], "amp ddp debug"),
         (["--preset", "minimal", "+debug"], "debug"),
