@@ -9,6 +9,10 @@ import torch
 from torch import Tensor
 
 # {% filter regex_replace("\n+", "\n") %}
+# {% if cache %}
+from cache import Cache
+
+# {% endif %}
 from device import split, tree_map
 
 # {% if ddp %}
@@ -95,7 +99,7 @@ class Loader:
         if number < 0:
             # {% if cache %}
             # Asks what is behind a cache: another process may have filled it.
-            number = choose_workers(getattr(source, "source", source), batch_size)
+            number = choose_workers(source.source if isinstance(source, Cache) else source, batch_size)
             # {% else %}
             number = choose_workers(source, batch_size)
             # {% endif %}

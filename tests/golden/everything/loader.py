@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from cache import Cache
 from device import split, tree_map
 from distributed import rank, world_size
 from progress import StopSignal
@@ -71,7 +72,7 @@ class Loader:
         number, prefetch = config.workers, config.prefetch
         if number < 0:
             # Asks what is behind a cache: another process may have filled it.
-            number = choose_workers(getattr(source, "source", source), batch_size)
+            number = choose_workers(source.source if isinstance(source, Cache) else source, batch_size)
         if number:
             # A whole window, and one more for each worker: they go on while the loop takes the window.
             prefetch = max(prefetch, -(-window // number) + 1)
