@@ -1,7 +1,7 @@
 """Weights that exist already: a new run begins with those of a file, by name and shape."""
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ def init_from(model: nn.Module, path: Path, allow_partial: bool) -> None:
 
     Raises SystemExit where the file cannot be read, fits nowhere, or does not fit whole and that was not allowed.
     """
-    found = read_weights(path)
     wanted = {name: tensor for name, tensor in model.state_dict().items() if isinstance(tensor, Tensor)}
+    found = unwrapped(read_weights(path), wanted)
     both = [name for name in wanted if name in found]
     taken = [name for name in both if found[name].shape == wanted[name].shape]
     # A tied weight is saved once by safetensors, and is new under neither of its names.
@@ -79,8 +79,13 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise SystemExit(
             f"--init-from {path} holds no tensors by name: give a checkpoint, a state dict, or safetensors."
         )
-    for prefix in ("module.", "_orig_mod."):  # of a model that was saved in its wrapper
-        if all(name.startswith(prefix) for name in found):
+    return found
+
+
+def unwrapped(found: dict[str, Tensor], wanted: Iterable[str]) -> dict[str, Tensor]:
+    """The tensors without the prefixes of the wrappers that the model was saved in."""
+    for prefix in ("module.", "_orig_mod.", "module."):
+        if all(name.startswith(prefix) for name in found) and not any(name.startswith(prefix) for name in wanted):
             found = {name.removeprefix(prefix): tensor for name, tensor in found.items()}
     return found
 
