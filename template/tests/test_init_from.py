@@ -44,7 +44,10 @@ def equal(one: State, other: State) -> bool:
     [
         ("state.pt", lambda state: state),
         ("best.pt", lambda state: {"format": 1, "model": state, "info": {}}),
-        ("wrapped.pth", lambda state: {"state_dict": {f"_orig_mod.module.{name}": tensor for name, tensor in state.items()}}),
+        (
+            "wrapped.pth",
+            lambda state: {"state_dict": {f"_orig_mod.module.{name}": tensor for name, tensor in state.items()}},
+        ),
         ("model.safetensors", lambda state: state),
     ],
 )
