@@ -70,7 +70,7 @@ STEPS: dict[str, list[tuple[str, str, str]]] = {
     "train.py": [
         (
             "template/train.py",
-            "# {% endfilter %}\n",
+            "from workers import NoBatch\n",
             "# {{% if {name} %}}\nfrom {name} import {name}\n\n# {{% endif %}}\n",
         ),
         (

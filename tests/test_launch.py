@@ -247,14 +247,14 @@ def test_a_process_takes_the_device_of_its_place(render: Callable[..., Path]) ->
 def test_elsewhere_the_optimizer_is_what_pytorch_takes(render: Callable[..., Path]) -> None:
     """fused=False would forbid foreach too: 88 kernels a step for 11 parameters instead of 8."""
     project = render(techniques=[])
-    (project / "optimizer.py").write_text(
+    (project / "built.py").write_text(
         "import torch\nfrom config import Config\nfrom run import build\n"
         "info = {'channels': 1, 'size': 8, 'classes': ['a', 'b']}\n"
         "for name in ('cpu', 'meta'):\n"
         "    defaults = build(Config(), info, torch.device(name), 1).optimizer.defaults\n"
         "    print(defaults['fused'], defaults['foreach'])\n"
     )
-    assert warm.script(project, "optimizer.py") == (0, "True None\nNone None\n")
+    assert warm.script(project, "built.py") == (0, "True None\nNone None\n")
 
 
 # ------------------------------------------------------------------------------------------- a simulated accelerator
