@@ -601,7 +601,7 @@ MUTANTS = [
     Mutant(
         "evaluation leaves the model in eval mode",
         "evaluation.py",
-        "    run.model.train()\n",
+        "    training_mode(run.model)\n",
         "",
         "training",
         **PLAIN,
@@ -868,7 +868,7 @@ MUTANTS = [
     Mutant(
         "Muon takes the head and the embeddings",
         "optimizer.py",
-        "return is_matrix and group(name, parameter) not in config.adamw_groups",
+        "return is_matrix and model.group(name, parameter) not in config.adamw_groups",
         "return is_matrix",
         "optimizer",
         **MUON,
@@ -1067,7 +1067,7 @@ MUTANTS = [
     Mutant(
         "the check leaves the model in eval mode",
         "check.py",
-        "    run.model.train()\n    for name",
+        "    training_mode(run.model)\n    for name",
         "    for name",
         "interface",
         **PLAIN,

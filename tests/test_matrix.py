@@ -220,7 +220,8 @@ def test_the_headline_is_every_combination() -> None:
     schedules = len(SPACE.options["schedule"].values)  # off is one of them
     formats = 1 + sum(option.question == "export_formats" for option in SPACE.options.values())
     dtypes = len(amp_dtypes(SPACE.template))  # without the technique, and each type but `off`
-    assert len({job.text() for job in jobs}) == len(jobs) == 2 * dtypes * 2 * 2 * schedules * formats * 2
+    tasks = len(SPACE.options["task"].values)
+    assert len({job.text() for job in jobs}) == len(jobs) == tasks * dtypes * 2 * 2 * schedules * formats * 2
     assert all(SPACE.valid(SPACE.row_of(job.choice)) for job in jobs)
 
 

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from torch import Tensor
 import workers
 from checkpoint import read
 from config import Config
-from loader import First, Loader, LoaderConfig
+from loader import Loader, LoaderConfig
 from workers import NoBatch
 
 CPU = torch.device("cpu")
@@ -79,13 +79,19 @@ def unreadable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"), [(killed, "--loader.workers"), (hangs, "--loader.timeout"), (unreadable, "a broken file")]
+    ("number", "fault", "told"),
+    [
+        (2, killed, "--loader.workers"),
+        (2, hangs, "--loader.timeout"),
+        (2, unreadable, "a broken file"),
+        (0, unreadable, "a broken file"),
+    ],
 )
-def test_a_fault_of_a_worker_ends_the_wait(
-    fault: Callable[[], None], told: str, monkeypatch: pytest.MonkeyPatch
+def test_a_fault_of_a_fetch_ends_the_wait(
+    number: int, fault: Callable[[], None], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workers, "LOOK", 0.5)
-    config = LoaderConfig(workers=2, timeout=1.0 if fault is hangs else 60.0)
+    config = LoaderConfig(workers=number, timeout=1.0 if fault is hangs else 60.0)
     began = time.monotonic()
     loader = Loader(Numbers(20, fault), 4, 0, config, CPU, shuffle=True)
     with closing(loader), pytest.raises(NoBatch, match=told):
@@ -96,12 +102,17 @@ def test_a_fault_of_a_worker_ends_the_wait(
 def test_a_run_that_gets_no_batch_is_saved(
     run_in: Callable[..., int],
     config: Config,
-    sources: tuple[First, First],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fetch = sources[0].fetch
-    monkeypatch.setattr(sources[0], "fetch", lambda ids, epoch: unreadable() if epoch else fetch(ids, epoch))
+    batches = Loader.batches
+
+    def broken(loader: Loader, epoch: int, *rest: Any) -> Iterator[Any]:
+        if epoch:
+            raise NoBatch("a broken file")
+        return batches(loader, epoch, *rest)
+
+    monkeypatch.setattr(Loader, "batches", broken)
     with pytest.raises(SystemExit, match="a broken file"):
         run_in(tmp_path, replace(config, checkpoint_every=100))
     assert read(tmp_path / "checkpoints" / "last.pt")["progress"]["step"] == 4
