@@ -86,7 +86,7 @@ def read_table(file: Path | str) -> pd.DataFrame:
     except ImportError:
         raise SystemExit('Reading Parquet files needs pyarrow: pip install -e ".[parquet]"') from None
     except (OSError, ValueError) as error:
-        raise SystemExit(f"Cannot read the table {file}: {error}.") from None
+        raise SystemExit(f"Cannot read the table {file}: {str(error).strip()}.") from None
 
 
 def describe(training: pd.DataFrame, target: pd.Series, config: DataConfig) -> dict[str, Any]:
