@@ -787,8 +787,8 @@ MUTANTS = [
     Mutant(
         "the last batch of an epoch may be a lone sample",
         "loader.py",
-        "if self.shuffle and index == last > 0:",
-        "if False:",
+        "shared = 2 if self.shuffle and len(self) > 1 else 0",
+        "shared = 0",
         "loader",
         **PLAIN,
     ),

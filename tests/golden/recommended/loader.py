@@ -12,7 +12,7 @@ from device import split, tree_map
 from progress import StopSignal
 from workers import NoBatch, Workers, choose_workers
 
-# Samples that lie on the device are gathered for this many batches at once: one indexing call instead of 16.
+# Ids are cut for this many batches at once, and samples on the device gathered: one call instead of 16.
 CHUNK = 16
 
 
@@ -86,15 +86,6 @@ class Loader:
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
         return torch.randperm(samples, generator=generator, dtype=dtype)
 
-    def begin(self, index: int) -> int:
-        """Where in the order micro-batch `index` of all processes begins."""
-        samples, last = len(self.source), len(self) - 1
-        if self.shuffle and index == last > 0:
-            # The last two share what is left: a lone sample makes the noisiest step, and none at all with batch norm.
-            before = self.begin(last - 1)
-            return before + -(-(samples - before) // 2)
-        return min(index * self.size, samples)
-
     def __len__(self) -> int:
         """Micro-batches in an epoch."""
         return -(-len(self.source) // self.size)
@@ -110,10 +101,18 @@ class Loader:
 
     def parts(self, epoch: int, skip: int) -> Iterator[Tensor]:
         """The ids of each micro-batch."""
-        order = self.order(epoch) if self.shuffle else None
-        for index in range(skip, len(self)):
-            first, end = self.begin(index), self.begin(index + 1)
-            yield torch.arange(first, end) if order is None else order[first:end].long()
+        samples, order = len(self.source), self.order(epoch) if self.shuffle else None
+
+        def ids(begin: int, end: int) -> Tensor:
+            return torch.arange(begin, min(end, samples)) if order is None else order[begin:end].long()
+
+        # The last two share what is left: a lone sample makes the noisiest step, and none at all with batch norm.
+        shared = 2 if self.shuffle and len(self) > 1 else 0
+        whole = len(self) - shared
+        for first in range(skip, whole, CHUNK):
+            yield from ids(first * self.size, min(first + CHUNK, whole) * self.size).split(self.size)
+        if shared:
+            yield from ids(whole * self.size, samples).tensor_split(2)[max(skip - whole, 0) :]
 
     def batches(self, epoch: int, parts: Iterator[Tensor], stop: StopSignal | None) -> Iterator[Any]:
         """The batch for each part of an epoch's ids."""
