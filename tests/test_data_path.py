@@ -141,12 +141,11 @@ def test_one_cache_serves_the_ranks_of_a_machine(faulty: Callable[..., Path], tm
     for code, output in warm.ranks(project, arguments, arguments, timeout=120):
         assert code == 0, output
     found = [json.loads(line) for line in (folder / "metrics.jsonl").open()]
-    samples = found[-1]["cache_loads"]
-    tried = next(row["cache_hits"] for row in found if "cache_hits" in row)  # what check.py asked for again
-    assert tried < 20
-    assert [(row["cache_hits"], row["cache_loads"]) for row in found if "cache_hits" in row] == [
-        (tried + epoch * samples, samples) for epoch in range(3)
-    ]
+    told = [(row["cache_hits"], row["cache_loads"]) for row in found if "cache_hits" in row]
+    # The ranks ask for a few samples at the same time, in check.py and to try the cache, and both load them.
+    (hits, loads), samples = told[0], 1435
+    assert hits < 20 and samples <= loads < samples + 20
+    assert told == [(hits + epoch * samples, loads) for epoch in range(3)]
 
 
 # Ends with what passes from the host to the simulated accelerator on the way of the data and waits, or is not pinned.
