@@ -91,7 +91,7 @@ class Workers:
 
     def reason(self, error: Exception, waited: float, stop: StopSignal | None) -> str | None:
         """Why there is no batch; None where it is worth to go on waiting."""
-        # The last two: it died while it handed its batch over.
+        # EOFError, ConnectionResetError: it died while it handed its batch over.
         if "DataLoader worker (pid" in str(error) or type(error) in (EOFError, ConnectionResetError):
             return (
                 "A worker of the loader was killed, mostly since memory ran out (dmesg tells): give fewer "
