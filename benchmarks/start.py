@@ -32,11 +32,11 @@ import math
 import torch
 import torch.nn.functional as F
 from sklearn.datasets import load_digits
-from model import build_model
+from model import ModelConfig, build_model
 raw = load_digits()
 images = torch.from_numpy(raw.images * (255 / 16)).round().to(torch.uint8).unsqueeze(1)
 labels = torch.from_numpy(raw.target)
-model = build_model({"channels": 1, "size": 8, "classes": list(range(10))})
+model = build_model({"channels": 1, "size": 8, "classes": list(range(10))}, ModelConfig())
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, fused=True)
 for epoch in range(EPOCHS):
     order = torch.randperm(1437)

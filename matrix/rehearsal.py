@@ -59,7 +59,11 @@ def each_task(use: Callable[[Any, Any, Any], None]) -> None:
                 config, data, module = (importlib.import_module(name) for name in ("config", "data", "model"))
                 given = config.parse(child.arguments(job, text))
                 source = data.load(given.data, given.seed, torch.device("cpu"))[0]
-                use(module.build_model(source.info), source.fetch(torch.arange(given.batch_size), 0), module)
+                use(
+                    module.build_model(source.info, given.model),
+                    source.fetch(torch.arange(given.batch_size), 0),
+                    module,
+                )
             finally:
                 os.chdir(here)
                 sys.path.remove(scratch)

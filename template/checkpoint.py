@@ -16,11 +16,13 @@ import torch
 from torch import nn
 
 # {% filter regex_replace("\n+", "\n") %}
+from arguments import from_arguments
+
 # {% if ddp %}
 from distributed import all_gather, from_rank_0
 
 # {% endif %}
-from model import build_model
+from model_config import ModelConfig, build_model
 from progress import Progress
 from run import random_state
 from run_folder import undamaged
@@ -150,6 +152,7 @@ def load_model(run_dir: Path, name: str = "best") -> tuple[nn.Module, dict[str, 
         content = read(run_dir / "checkpoints" / f"{name}.pt")
     except ValueError as error:
         raise SystemExit(f"No trained model: {error}.") from None
-    model = build_model(content["info"])
+    config = from_arguments(ModelConfig, content.get("model_arguments", []))
+    model = build_model(content["info"], config)
     restore(content, {"model": model})
     return model.eval(), content

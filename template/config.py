@@ -46,6 +46,7 @@ from groups import GroupsConfig
 
 # {% endif %}
 from loader import LoaderConfig
+from model_config import ModelConfig
 from optimizer import OptimizerConfig
 
 # {% if profiler %}
@@ -127,6 +128,7 @@ class Config:
     overfit_one_batch: bool = False
     """Train and evaluate on one batch: a model that cannot learn it by heart has a fault."""
     data: DataConfig = DataConfig()
+    model: ModelConfig = ModelConfig()
     loader: LoaderConfig = LoaderConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     # {% if accumulation %}

@@ -1,7 +1,7 @@
 """python export.py RUN [--out DIR]: the trained model as files that other programs load, each checked against it.
 
-Each file comes from a copy of the bare model, in eval mode, on the CPU. It takes batches of any size, carries the
-model's `info` as JSON, and appears in DIR (default RUN/exports) only once it has passed the check.
+Each file comes from a copy of the bare model, in eval mode, on the CPU. It takes batches of any size, carries as JSON
+what its model was built from, and appears in DIR (default RUN/exports) only once it has passed the check.
 """
 
 # {% filter regex_replace("\n+", "\n") %}
@@ -34,10 +34,14 @@ import tyro
 from torch import Tensor, nn
 
 # {% filter regex_replace("\n+", "\n") %}
+# {% if safetensors %}
+from arguments import from_arguments
+
+# {% endif %}
 from checkpoint import load_model
 
 # {% if safetensors %}
-from model import build_model
+from model_config import ModelConfig, build_model
 
 # {% endif %}
 # {% endfilter %}
@@ -46,6 +50,7 @@ TRACED = 11  # batch size while exporting: hardly any layer's width, so that a s
 BATCHES = (1, 5, 7)
 TOLERANCE = 1e-4  # largest difference allowed, relative to the largest output or to 1
 Example = tuple[Tensor, ...]  # the inputs of the model's forward, samples along the first dimension
+Origin = dict[str, str]  # what the model was built from, as JSON: the data's info, and arguments of its ModelConfig
 Exported = Callable[..., Any]  # what was read back from a file: called like the model
 
 
@@ -53,7 +58,7 @@ Exported = Callable[..., Any]  # what was read back from a file: called like the
 class Export:
     format: str
     path: Path
-    write: Callable[[nn.Module, Example, str, Path], Exported]  # writes the file and reads it back
+    write: Callable[[nn.Module, Example, Origin, Path], Exported]  # writes the file and reads it back
     # {% if export_packages %}
     needs: tuple[str, ...] = ()  # packages
     # {% endif %}
@@ -72,20 +77,21 @@ def to_program(model: nn.Module, example: Example) -> torch.export.ExportedProgr
 
 # {% endif %}
 # {% if torch_export %}
-def to_torch_export(model: nn.Module, example: Example, info: str, path: Path) -> Exported:
-    torch.export.save(to_program(model, example), path, extra_files={"info.json": info})
+def to_torch_export(model: nn.Module, example: Example, origin: Origin, path: Path) -> Exported:
+    files = {f"{name}.json": text for name, text in origin.items()}
+    torch.export.save(to_program(model, example), path, extra_files=files)
     return torch.export.load(path).module()
 
 
 # {% endif %}
 # {% if onnx %}
-def to_onnx(model: nn.Module, example: Example, info: str, path: Path) -> Exported:
+def to_onnx(model: nn.Module, example: Example, origin: Origin, path: Path) -> Exported:
     """One file, unless the weights come near protobuf's limit of 2 GB: then path.data lies beside it."""
     import onnxruntime
 
     names = {0: "batch"}, *({0: None} for _ in example[1:])  # inputs share the size, the first one names it
     program: Any = torch.onnx.export(to_program(model, example), dynamo=True, dynamic_shapes=names, verbose=False)
-    program.model.metadata_props["info"] = info
+    program.model.metadata_props.update(origin)
     size = sum(x.numel() * x.element_size() for x in model.state_dict().values())
     program.save(path, external_data=size > 1.9e9)
     options = onnxruntime.SessionOptions()
@@ -99,32 +105,34 @@ def to_onnx(model: nn.Module, example: Example, info: str, path: Path) -> Export
 
 # {% endif %}
 # {% if torchscript %}
-def to_torchscript(model: nn.Module, example: Example, info: str, path: Path) -> Exported:
+def to_torchscript(model: nn.Module, example: Example, origin: Origin, path: Path) -> Exported:
     print("TorchScript is deprecated in PyTorch: prefer torch.export wherever the program that loads it can.")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"`torch\.jit\.")
         warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)  # check() sees what matters of it
-        torch.jit.save(torch.jit.trace(model, example, check_trace=False), path, _extra_files={"info.json": info})
+        files = {f"{name}.json": text for name, text in origin.items()}
+        torch.jit.save(torch.jit.trace(model, example, check_trace=False), path, _extra_files=files)
         return torch.jit.load(path)
 
 
 # {% endif %}
 # {% if aotinductor %}
-def to_aotinductor(model: nn.Module, example: Example, info: str, path: Path) -> Exported:
+def to_aotinductor(model: nn.Module, example: Example, origin: Origin, path: Path) -> Exported:
     """Machine code for this kind of CPU. The C++ compiler takes some 40 s even for a tiny model."""
-    program, options = to_program(model, example), {"aot_inductor.metadata": {"info": info}}
+    program, options = to_program(model, example), {"aot_inductor.metadata": origin}
     torch._inductor.aoti_compile_and_package(program, package_path=str(path), inductor_configs=options)
     return torch._inductor.aoti_load_package(str(path))
 
 
 # {% endif %}
 # {% if safetensors %}
-def to_safetensors(model: nn.Module, example: Example, info: str, path: Path) -> Exported:
+def to_safetensors(model: nn.Module, example: Example, origin: Origin, path: Path) -> Exported:
     """The weights alone; of tied weights one copy, which safetensors.torch.load_model puts in each place."""
     from safetensors.torch import load_model, save_model
 
-    save_model(model, str(path), metadata={"info": info})
-    fresh = build_model(json.loads(info))
+    save_model(model, str(path), metadata=origin)
+    config = from_arguments(ModelConfig, json.loads(origin["model_arguments"]))
+    fresh = build_model(json.loads(origin["info"]), config)
     load_model(fresh, str(path))
     return fresh.eval()
 
@@ -180,14 +188,14 @@ def explain(error: Exception) -> str:
     return lines[0].rstrip(".")
 
 
-def export_one(export: Export, model: nn.Module, info: str, example: Example) -> None:
+def export_one(export: Export, model: nn.Module, origin: Origin, example: Example) -> None:
     """Write, read back, check and time one format, in a hidden folder that the files leave at the end."""
     folder = export.path.parent
     folder.mkdir(parents=True, exist_ok=True)
     check(model, model, example)  # what the model itself cannot do is no fault of the format
     with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as scratch:
         with contextlib.redirect_stderr(io.StringIO()):  # PyTorch prints the graph where it fails
-            exported = export.write(model, samples(example, TRACED), info, Path(scratch, export.path.name))
+            exported = export.write(model, samples(example, TRACED), origin, Path(scratch, export.path.name))
         export.difference = check(exported, model, example)
         export.latencies = latency(exported, samples(example, 1)), latency(exported, samples(example, 64))
         for path in Path(scratch).iterdir():
@@ -196,7 +204,7 @@ def export_one(export: Export, model: nn.Module, info: str, example: Example) ->
             path.replace(folder / path.name)
 
 
-def export_all(model: nn.Module, info: dict[str, Any], example: Example, folder: Path) -> list[Export]:
+def export_all(model: nn.Module, origin: Origin, example: Example, folder: Path) -> list[Export]:
     """Export to every format. The model, its mode and the random state stay as they are."""
     table = [
         # {% if torch_export %}
@@ -223,7 +231,7 @@ def export_all(model: nn.Module, info: dict[str, Any], example: Example, folder:
     for export in table:
         try:
             with torch.random.fork_rng(devices=[]):
-                export_one(export, model, json.dumps(info), example)
+                export_one(export, model, origin, example)
         except Exception as error:  # whatever stops one format must not stop the others
             export.problem = explain(error)
     return table
@@ -241,7 +249,8 @@ def main(run: Path, /, checkpoint: Literal["best", "last"] = "best", out: Path |
     model, content = load_model(run, checkpoint)
     if not content["example"]:
         raise SystemExit("This model is not exported: example_input in model.py gives no inputs for it.")
-    table = export_all(model, content["info"], content["example"], out or run / "exports")
+    origin = {name: json.dumps(content.get(name, [])) for name in ("info", "model_arguments")}
+    table = export_all(model, origin, content["example"], out or run / "exports")
     line = "{:<13} {:<20} {:>12} {:>11} {:>12} {:>13}".format
     print(line("format", "file", "size (kB)", "difference", "batch 1 (ms)", "batch 64 (ms)"))
     for export in table:

@@ -11,11 +11,7 @@ from config import write_config
 from distributed import check_equal, from_rank_0, rank, world_size
 
 # {% endif %}
-# {% if init_from %}
-from init_from import init_from
-
-# {% endif %}
-from run import Run, set_random_state
+from run import Run, load_weights, set_random_state
 
 # {% if stepwise %}
 from schedule import check_total
@@ -73,10 +69,7 @@ def resume(run_dir: Path, run: Run, constants: dict[str, Any]) -> None:
     # {% endif %}
     if content is None:
         say(f"{run_dir} has no checkpoint yet: the run begins anew.")
-        # {% if init_from %}
-        if run.config.init_from:
-            init_from(run.model, run.config.init_from, run.config.init_allow_partial)
-        # {% endif %}
+        load_weights(run.model, run.config)
         return
     # {% if ddp %}
     check_ranks(content, constants["config"])

@@ -31,7 +31,7 @@ from groups import parameter_groups
 from init_from import init_from
 
 # {% endif %}
-from model import build_model
+from model_config import build_model, load_pretrained
 
 # {% if muon %}
 from optimizer import build_optimizer, own_optimizer, shares
@@ -93,12 +93,10 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     if not steps_per_epoch:
         raise SystemExit("There is nothing to train on: the training source of data.py has no samples.")
     seed_generators(config.seed)
-    model = build_model(info).to(device)
+    model = build_model(info, config.model).to(device)
     training_mode(model)
-    # {% if init_from %}
-    if config.init_from and not config.resume:
-        init_from(model, config.init_from, config.init_allow_partial)
-    # {% endif %}
+    if not config.resume:
+        load_weights(model, config)
     # {% if ddp %}
     replica = distributed.wrap(model, config.ddp)
     # Dropout must not fall on the same places on every rank.
@@ -146,6 +144,15 @@ def training_mode(model: nn.Module) -> None:
         weights = [*module.parameters(recurse=False)]
         if hasattr(module, "running_mean") and weights and not any(weight.requires_grad for weight in weights):
             module.eval()
+
+
+def load_weights(model: nn.Module, config: Config) -> None:
+    """The weights that a new run begins with, where they exist already."""
+    load_pretrained(model)
+    # {% if init_from %}
+    if config.init_from:
+        init_from(model, config.init_from, config.init_allow_partial)
+    # {% endif %}
 
 
 def seed_generators(seed: int) -> None:

@@ -19,7 +19,7 @@ from torch import Tensor
 import distributed
 
 # {% endif %}
-from arguments import to_dict
+from arguments import to_arguments, to_dict
 
 # {% if augmentation %}
 from augmentation import noise
@@ -281,7 +281,8 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     steps_per_epoch = len(train_loader)
     # {% endif %}
 
-    constants = {"config": to_dict(config), "info": plain(train_source.info)}
+    constants = {"config": to_dict(config), "model_arguments": to_arguments(config.model)}
+    constants["info"] = plain(train_source.info)
     constants["samples"] = {"training": len(train_source), "validation": len(val_source)}
     # {% if export %}
     batch = val_source.fetch(torch.arange(min(8, len(val_source))), 0)

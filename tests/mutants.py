@@ -961,16 +961,16 @@ MUTANTS = [
     Mutant(
         "a resumed run asks for the file again",
         "run.py",
-        "if config.init_from and not config.resume:",
-        "if config.init_from:",
+        "    if not config.resume:\n        load_weights(model, config)\n",
+        "    load_weights(model, config)\n",
         "init_from",
         **INIT_FROM,
     ),
     Mutant(
         "a run that begins anew has no weights of the file",
         "resume.py",
-        "        if run.config.init_from:\n",
-        "        if False:\n",
+        "        load_weights(run.model, run.config)\n",
+        "",
         "init_from",
         **INIT_FROM,
     ),
@@ -1087,6 +1087,21 @@ MUTANTS = [
         "",
         "interface",
         **PLAIN,
+    ),
+    # ---- the model
+    Mutant(
+        "weights that exist are put in again on resume",
+        "run.py",
+        "    if not config.resume:\n        load_weights(model, config)\n",
+        "    load_weights(model, config)\n",
+        "interface",
+    ),
+    Mutant(
+        "a saved model is built with the defaults",
+        "checkpoint.py",
+        'content.get("model_arguments", [])',
+        "[]",
+        "interface",
     ),
     # ---- devices and launchers
     Mutant(

@@ -148,7 +148,42 @@ def test_what_is_frozen_stays_as_it_was(owned: Callable[..., Path]) -> None:
     assert still["backbone.1.running_mean"].eq(0).all() and still["backbone.1.running_var"].eq(1).all()
     assert still["backbone.1.num_batches_tracked"] == 0
     names = [name for part in content["optimizer"]["param_groups"] for name in part["param_names"]]
-    assert sorted(names) == ["head.bias", "head.weight"] and len(content["optimizer"]["state"]) == 2
+    assert sorted(names) == ["head.0.bias", "head.0.weight"] and len(content["optimizer"]["state"]) == 2
+
+
+PRETRAINED = """
+
+def load_pretrained(model: nn.Module) -> None:
+    model.backbone[0].weight.data.copy_(torch.load("backbone.pt"))
+"""
+
+
+def test_values_of_the_model_and_a_file_that_only_a_new_run_needs(owned: Callable[..., Path]) -> None:
+    project = owned("frozen", ["export"])
+    text = (project / "model.py").read_text()
+    (project / "model.py").write_text(text + PRETRAINED)
+    weight = torch.arange(32.0 * 9).view(32, 1, 3, 3)
+    torch.save(weight, project / "backbone.pt")
+    words = ("--run-dir", "run", "--batch-size", "100")
+    code, output = warm.train(project, *words, "--epochs", "1", "--model.hidden", "24", "16")
+    assert code == 0, output
+    (project / "backbone.pt").unlink()
+    code, output = warm.train(project, *words, "--epochs", "2", "--resume", "--model.hidden", "24")
+    assert (code, output) == (
+        1,
+        "This run was begun with --model.hidden [24, 16], not [24]: give that, or start a new run.\n",
+    )
+    code, output = warm.train(project, *words, "--epochs", "2", "--resume")
+    assert code == 0, output
+    state = torch.load(project / "run/checkpoints/last.pt", weights_only=True)["model"]
+    assert torch.equal(state["backbone.0.weight"], weight)
+    assert [tuple(state[f"head.{layer}.weight"].shape) for layer in range(3)] == [(24, 288), (16, 24), (10, 16)]
+    for script in (("predict.py", "run", "word"), ("export.py", "run")):
+        code, output = warm.script(project, *script)
+        assert code == 0, output
+    (project / "model.py").write_text(text.replace("info: dict[str, Any], config: ModelConfig", "info: dict[str, Any]"))
+    code, output = warm.train(project)
+    assert (code, output.startswith("model.py: build_model has to take (info), or (info, config)")) == (1, True), output
 
 
 OPTIMIZERS = """

@@ -14,7 +14,7 @@ from tests.test_faults import change
 
 # Saves and loads a run in each of the four ways, in one process group of one process.
 PAIRS = """
-import os, sys, tempfile
+import json, os, sys, tempfile
 from dataclasses import replace
 from pathlib import Path
 import torch
@@ -69,10 +69,11 @@ for saved in modes:
         distributed.stop()
     model, _ = load_model(at)
     example = (source.fetch(torch.arange(2), 0)[0],)
-    assert not [row.problem for row in export_all(model, source.info, example, at) if row.problem]
+    origin = {"info": json.dumps(source.info), "model_arguments": "[]"}
+    assert not [row.problem for row in export_all(model, origin, example, at) if row.problem]
     # Also a model as it is inside a run.
     made = run(*saved)
-    assert not [row.problem for row in export_all(made.model, source.info, example, at) if row.problem]
+    assert not [row.problem for row in export_all(made.model, origin, example, at) if row.problem]
     distributed.stop()
 print("16 pairs")
 """

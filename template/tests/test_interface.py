@@ -3,15 +3,20 @@
 import math
 from collections import UserDict, deque
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 # {% filter regex_replace("\n+", "\n") %}
 import check
+import model_config
 import scores
+from checkpoint import load_model
+from config import Config
 from device import divisor, named_leaves, numbers, split, tree_map
 from loader import First, MicroBatch
 from run import Run, random_state
@@ -100,6 +105,34 @@ def test_the_owners_files_have_no_fault_and_the_check_leaves_no_trace(
         check.check(run, source)
     assert same(before, (random_state(run.device), dict(run.model.state_dict())))
     assert run.model.training
+
+
+@dataclass(frozen=True)
+class Values:
+    width: int = 1
+
+
+def test_a_model_is_built_with_the_values_of_its_run_and_filled_once(
+    run_in: Callable[..., int], config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[Any] = []
+    filled: list[nn.Module] = []
+    build, rest = model_config.model.build_model, () if config.model == model_config.NoValues() else (config.model,)
+
+    def recorded(info: dict[str, Any], values: Values) -> nn.Module:
+        used.append(values)
+        return build(info, *rest)
+
+    monkeypatch.setattr(model_config.model, "build_model", recorded)
+    monkeypatch.setattr(model_config.model, "load_pretrained", filled.append, raising=False)
+    monkeypatch.setattr(model_config, "ModelConfig", Values)
+    monkeypatch.setattr("checkpoint.ModelConfig", Values)
+    wide = replace(config, model=Values(3), epochs=1)
+    assert run_in(tmp_path / "run", wide) == 0
+    assert run_in(tmp_path / "run", replace(wide, resume=True)) == 0
+    load_model(tmp_path / "run")
+    assert used == [Values(3)] * 3
+    assert len(filled) == 1
 
 
 def not_repeatable(ids: Tensor, epoch: int) -> Any:

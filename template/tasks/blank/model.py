@@ -3,6 +3,8 @@
 The rest calls these functions with a batch of data.py and the model: bare or wrapped, in float32, float64 or a mix.
 """
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -14,9 +16,17 @@ RANDOM = False  # True where forward draws random numbers besides dropout: the t
 BEST = "loss", min  # the score that chooses the best checkpoint: or "accuracy", max
 
 
-def build_model(info: dict) -> nn.Module:
-    """The model for data with this `info`, with new weights."""
-    return nn.Sequential(nn.Linear(info["inputs"], 64), nn.GELU(), nn.Linear(64, 1), nn.Flatten(0))
+@dataclass(frozen=True)
+class ModelConfig:
+    """Values of the model on the command line; may be left out, and build_model is then called with `info` alone."""
+
+    width: int = 64
+    """Outputs of the hidden layer."""
+
+
+def build_model(info: dict, config: ModelConfig) -> nn.Module:
+    """The model for data with this `info`, with new weights. Both arguments are kept in each checkpoint."""
+    return nn.Sequential(nn.Linear(info["inputs"], config.width), nn.GELU(), nn.Linear(config.width, 1), nn.Flatten(0))
 
 
 def count(batch: Batch) -> int:

@@ -4,6 +4,8 @@ The rest of the project calls the functions below with a batch of data.py, (imag
 bare or wrapped, in float32, in a mix with a shorter type or, in tests, in float64.
 """
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -13,6 +15,16 @@ from data import Batch, read_image
 SEPARABLE = True  # the loss of a batch is the sum of its samples' losses
 
 
+@dataclass(frozen=True)
+class ModelConfig:
+    width: int = 32
+    """Channels of the first convolution; the last one has twice as many."""
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or self.width % 16:
+            raise ValueError(f"--model.width is {self.width}: give a multiple of 16.")
+
+
 class ConvNet(nn.Module):
     """3x3 convolutions that halve the image down to 4 to 7 pixels; 45 thousand parameters for the digits.
 
@@ -20,13 +32,14 @@ class ConvNet(nn.Module):
     the same numbers as one large batch.
     """
 
-    def __init__(self, channels: int, size: int, classes: int):
+    def __init__(self, channels: int, size: int, classes: int, width: int):
         super().__init__()
-        stages = [convolution(channels, 32), convolution(32, 48, stride=2)]
+        wider = width * 3 // 2
+        stages = [convolution(channels, width), convolution(width, wider, stride=2)]
         while (size := (size + 1) // 2) > 7:
-            stages.append(convolution(48, 48, stride=2))
-        self.features = nn.Sequential(*stages, convolution(48, 64), nn.AdaptiveAvgPool2d(2), nn.Flatten())
-        self.head = nn.Linear(4 * 64, classes)
+            stages.append(convolution(wider, wider, stride=2))
+        self.features = nn.Sequential(*stages, convolution(wider, 2 * width), nn.AdaptiveAvgPool2d(2), nn.Flatten())
+        self.head = nn.Linear(4 * 2 * width, classes)
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits [n, classes] of images [n, channels, size, size] in 0..255, uint8 or float."""
@@ -41,9 +54,9 @@ def convolution(channels: int, width: int, stride: int = 1) -> nn.Sequential:
     )
 
 
-def build_model(info: dict) -> nn.Module:
-    """`info` is the data's (channels, size, classes) and is saved with the weights."""
-    return ConvNet(info["channels"], info["size"], len(info["classes"]))
+def build_model(info: dict, config: ModelConfig) -> nn.Module:
+    """`info` is the data's (channels, size, classes); both are saved with the weights."""
+    return ConvNet(info["channels"], info["size"], len(info["classes"]), config.width)
 
 
 def count(batch: Batch) -> int:

@@ -4,6 +4,8 @@ The rest of the project calls the functions below with a batch of data.py, (rows
 wrapped, in float32, in a mix with a shorter type or, in tests, in float64.
 """
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -13,15 +15,30 @@ from data import Batch, encode, read_table
 SEPARABLE = True  # the loss of a batch is the sum of its samples' losses
 
 
+@dataclass(frozen=True)
+class ModelConfig:
+    width: int = 128
+    """Outputs of each hidden layer."""
+    dropout: float = 0.1
+    """Share of them that is left out at random in training."""
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or not 0 <= self.dropout < 1:
+            raise ValueError(
+                f"--model.width {self.width}, --model.dropout {self.dropout}: give a width of 1 or more, and a dropout "
+                "from 0 to below 1."
+            )
+
+
 class TableNet(nn.Module):
     """A network of two hidden layers on the numbers and on an embedding of each category."""
 
-    def __init__(self, numbers: int, categories: list[int], outputs: int, width: int = 128):
+    def __init__(self, numbers: int, categories: list[int], outputs: int, width: int, dropout: float):
         super().__init__()
         self.numbers = numbers
         sizes = [min(32, (values + 1) // 2) for values in categories]
         self.embeddings = nn.ModuleList(map(nn.Embedding, categories, sizes))
-        self.hidden = nn.Sequential(layer(numbers + sum(sizes), width), layer(width, width))
+        self.hidden = nn.Sequential(layer(numbers + sum(sizes), width, dropout), layer(width, width, dropout))
         self.head = nn.Linear(width, outputs)
 
     def forward(self, rows: Tensor) -> Tensor:
@@ -32,15 +49,15 @@ class TableNet(nn.Module):
         return self.head(self.hidden(torch.cat([numbers, *embedded], 1)))
 
 
-def layer(inputs: int, width: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Dropout(0.1))
+def layer(inputs: int, width: int, dropout: float) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Dropout(dropout))
 
 
-def build_model(info: dict) -> nn.Module:
-    """`info` is the data's (what the columns and the classes are) and is saved with the weights."""
+def build_model(info: dict, config: ModelConfig) -> nn.Module:
+    """`info` is the data's (what the columns and the classes are); both are saved with the weights."""
     numbers = sum(1 + known["missing"] for known in info["numbers"].values())
     categories = [1 + len(known) for known in info["categories"].values()]
-    return TableNet(numbers, categories, len(info["classes"]) or 1)
+    return TableNet(numbers, categories, len(info["classes"]) or 1, config.width, config.dropout)
 
 
 def count(batch: Batch) -> int:

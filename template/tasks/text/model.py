@@ -5,6 +5,7 @@ bare or wrapped, in float32, in a mix with a shorter type or, in tests, in float
 """
 
 import math
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -16,10 +17,24 @@ SEPARABLE = True  # the loss of a batch is the sum of its samples' losses
 IGNORED = -100  # a target that is not counted; the value that cross_entropy skips by itself
 
 
+@dataclass(frozen=True)
+class ModelConfig:
+    width: int = 96
+    """Numbers that stand for a token inside the model."""
+    heads: int = 4
+    """Parts of attention, among which the width is divided."""
+    depth: int = 2
+    """Blocks, one after the other."""
+
+    def __post_init__(self) -> None:
+        if min(self.width, self.heads, self.depth) < 1 or self.width % self.heads:
+            raise ValueError("--model: width, heads and depth have to be 1 or more, and the heads divide the width.")
+
+
 class GPT(nn.Module):
     """A decoder-only transformer with learned positions, normalised before each part."""
 
-    def __init__(self, vocabulary: int, context: int, width: int = 96, heads: int = 4, depth: int = 2):
+    def __init__(self, vocabulary: int, context: int, width: int, heads: int, depth: int):
         super().__init__()
         self.tokens = nn.Embedding(vocabulary, width)
         self.positions = nn.Embedding(context, width)
@@ -55,9 +70,9 @@ class Block(nn.Module):
         return x + self.network(x)
 
 
-def build_model(info: dict) -> nn.Module:
-    """`info` is the data's (vocabulary, context) and is saved with the weights."""
-    return GPT(info["vocabulary"], info["context"])
+def build_model(info: dict, config: ModelConfig) -> nn.Module:
+    """`info` is the data's (vocabulary, context); both are saved with the weights."""
+    return GPT(info["vocabulary"], info["context"], config.width, config.heads, config.depth)
 
 
 def count(batch: Batch) -> Tensor:

@@ -19,6 +19,7 @@ from debug import DebugConfig
 from distributed import DdpConfig
 from groups import GroupsConfig
 from loader import LoaderConfig
+from model_config import ModelConfig
 from optimizer import OptimizerConfig
 from profiling import ProfilerConfig
 from run_folder import newest_run, open_folder, write_json
@@ -76,6 +77,7 @@ class Config:
     overfit_one_batch: bool = False
     """Train and evaluate on one batch: a model that cannot learn it by heart has a fault."""
     data: DataConfig = DataConfig()
+    model: ModelConfig = ModelConfig()
     loader: LoaderConfig = LoaderConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     accumulation: AccumulationConfig = AccumulationConfig()

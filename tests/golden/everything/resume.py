@@ -6,8 +6,7 @@ from typing import Any
 from checkpoint import read, restore
 from config import write_config
 from distributed import check_equal, from_rank_0, rank, world_size
-from init_from import init_from
-from run import Run, set_random_state
+from run import Run, load_weights, set_random_state
 from schedule import check_total
 
 # Values that a resumed run may change: what it computes does not depend on them, but for rounding.
@@ -44,8 +43,7 @@ def resume(run_dir: Path, run: Run, constants: dict[str, Any]) -> None:
     check_equal(content and content["progress"]["step"], "where to go on; does each machine see the run folder?")
     if content is None:
         say(f"{run_dir} has no checkpoint yet: the run begins anew.")
-        if run.config.init_from:
-            init_from(run.model, run.config.init_from, run.config.init_allow_partial)
+        load_weights(run.model, run.config)
         return
     check_ranks(content, constants["config"])
     paths = {f"data.{name}" for name, value in vars(run.config.data).items() if isinstance(value, Path)}

@@ -14,7 +14,7 @@ from compiling import compile_model
 from config import Config
 from groups import parameter_groups
 from init_from import init_from
-from model import build_model
+from model_config import build_model, load_pretrained
 from optimizer import build_optimizer, own_optimizer
 from progress import Progress
 
@@ -51,10 +51,10 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     if not steps_per_epoch:
         raise SystemExit("There is nothing to train on: the training source of data.py has no samples.")
     seed_generators(config.seed)
-    model = build_model(info).to(device)
+    model = build_model(info, config.model).to(device)
     training_mode(model)
-    if config.init_from and not config.resume:
-        init_from(model, config.init_from, config.init_allow_partial)
+    if not config.resume:
+        load_weights(model, config)
     replica = distributed.wrap(model, config.ddp)
     # Dropout must not fall on the same places on every rank.
     seed_generators(config.seed + distributed.rank())
@@ -85,6 +85,13 @@ def training_mode(model: nn.Module) -> None:
         weights = [*module.parameters(recurse=False)]
         if hasattr(module, "running_mean") and weights and not any(weight.requires_grad for weight in weights):
             module.eval()
+
+
+def load_weights(model: nn.Module, config: Config) -> None:
+    """The weights that a new run begins with, where they exist already."""
+    load_pretrained(model)
+    if config.init_from:
+        init_from(model, config.init_from, config.init_allow_partial)
 
 
 def seed_generators(seed: int) -> None:

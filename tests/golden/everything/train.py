@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import distributed
-from arguments import to_dict
+from arguments import to_arguments, to_dict
 from augmentation import noise
 from cache import cached, hits
 from check import check
@@ -94,7 +94,8 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     val_loader = Loader(val_source, *common, shuffle=False)
     steps_per_epoch = -(-len(train_loader) // config.accumulation.steps)
 
-    constants = {"config": to_dict(config), "info": plain(train_source.info)}
+    constants = {"config": to_dict(config), "model_arguments": to_arguments(config.model)}
+    constants["info"] = plain(train_source.info)
     constants["samples"] = {"training": len(train_source), "validation": len(val_source)}
     batch = val_source.fetch(torch.arange(min(8, len(val_source))), 0)
     constants["example"] = tuple(tensor.cpu() for tensor in example_input(batch))

@@ -11,6 +11,7 @@ import tyro
 from arguments import from_arguments, to_arguments, to_dict
 from data import DataConfig
 from loader import LoaderConfig
+from model_config import ModelConfig
 from optimizer import OptimizerConfig
 from run_folder import newest_run, open_folder, write_json
 
@@ -52,6 +53,7 @@ class Config:
     overfit_one_batch: bool = False
     """Train and evaluate on one batch: a model that cannot learn it by heart has a fault."""
     data: DataConfig = DataConfig()
+    model: ModelConfig = ModelConfig()
     loader: LoaderConfig = LoaderConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from checkpoint import read, restore
 from config import write_config
-from run import Run, set_random_state
+from run import Run, load_weights, set_random_state
 
 # Values that a resumed run may change: what it computes does not depend on them, but for rounding.
 FREE = {
@@ -33,6 +33,7 @@ def resume(run_dir: Path, run: Run, constants: dict[str, Any]) -> None:
     content = newest(run_dir)
     if content is None:
         say(f"{run_dir} has no checkpoint yet: the run begins anew.")
+        load_weights(run.model, run.config)
         return
     paths = {f"data.{name}" for name, value in vars(run.config.data).items() if isinstance(value, Path)}
     check_config(content["config"], constants["config"], FREE | paths)

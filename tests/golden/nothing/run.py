@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from config import Config
-from model import build_model
+from model_config import build_model, load_pretrained
 from optimizer import build_optimizer, own_optimizer
 from progress import Progress
 
@@ -41,8 +41,10 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     if not steps_per_epoch:
         raise SystemExit("There is nothing to train on: the training source of data.py has no samples.")
     seed_generators(config.seed)
-    model = build_model(info).to(device)
+    model = build_model(info, config.model).to(device)
     training_mode(model)
+    if not config.resume:
+        load_weights(model, config)
     parameters = [pair for pair in model.named_parameters() if pair[1].requires_grad]
     optimizer = own_optimizer(model, config)
     if optimizer is None:
@@ -65,6 +67,11 @@ def training_mode(model: nn.Module) -> None:
         weights = [*module.parameters(recurse=False)]
         if hasattr(module, "running_mean") and weights and not any(weight.requires_grad for weight in weights):
             module.eval()
+
+
+def load_weights(model: nn.Module, config: Config) -> None:
+    """The weights that a new run begins with, where they exist already."""
+    load_pretrained(model)
 
 
 def seed_generators(seed: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from arguments import to_dict
+from arguments import to_arguments, to_dict
 from check import check
 from checkpoint import plain, save
 from config import Config, open_run, parse
@@ -68,7 +68,8 @@ def train(config: Config, run_dir: Path, device: torch.device) -> int:
     val_loader = Loader(val_source, *common, shuffle=False)
     steps_per_epoch = len(train_loader)
 
-    constants = {"config": to_dict(config), "info": plain(train_source.info)}
+    constants = {"config": to_dict(config), "model_arguments": to_arguments(config.model)}
+    constants["info"] = plain(train_source.info)
     constants["samples"] = {"training": len(train_source), "validation": len(val_source)}
     run = build(config, constants["info"], device, steps_per_epoch)
     check(run, train_source)

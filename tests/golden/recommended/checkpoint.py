@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from model import build_model
+from arguments import from_arguments
+from model_config import ModelConfig, build_model
 from progress import Progress
 from run import random_state
 from run_folder import undamaged
@@ -134,6 +135,7 @@ def load_model(run_dir: Path, name: str = "best") -> tuple[nn.Module, dict[str, 
         content = read(run_dir / "checkpoints" / f"{name}.pt")
     except ValueError as error:
         raise SystemExit(f"No trained model: {error}.") from None
-    model = build_model(content["info"])
+    config = from_arguments(ModelConfig, content.get("model_arguments", []))
+    model = build_model(content["info"], config)
     restore(content, {"model": model})
     return model.eval(), content

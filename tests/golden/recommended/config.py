@@ -14,6 +14,7 @@ from clipping import ClippingConfig
 from data import DataConfig
 from groups import GroupsConfig
 from loader import LoaderConfig
+from model_config import ModelConfig
 from optimizer import OptimizerConfig
 from run_folder import newest_run, open_folder, write_json
 from schedule import ScheduleConfig
@@ -66,6 +67,7 @@ class Config:
     overfit_one_batch: bool = False
     """Train and evaluate on one batch: a model that cannot learn it by heart has a fault."""
     data: DataConfig = DataConfig()
+    model: ModelConfig = ModelConfig()
     loader: LoaderConfig = LoaderConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     accumulation: AccumulationConfig = AccumulationConfig()

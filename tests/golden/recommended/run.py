@@ -11,7 +11,7 @@ from torch import nn
 from amp import build_scaler, precision
 from config import Config
 from groups import parameter_groups
-from model import build_model
+from model_config import build_model, load_pretrained
 from optimizer import build_optimizer, own_optimizer
 from progress import Progress
 
@@ -46,8 +46,10 @@ def build(config: Config, info: dict[str, Any], device: torch.device, steps_per_
     if not steps_per_epoch:
         raise SystemExit("There is nothing to train on: the training source of data.py has no samples.")
     seed_generators(config.seed)
-    model = build_model(info).to(device)
+    model = build_model(info, config.model).to(device)
     training_mode(model)
+    if not config.resume:
+        load_weights(model, config)
     parameters = parameter_groups(model, config.lr, config.weight_decay, config.groups)
     optimizer = own_optimizer(model, config)
     if optimizer is None:
@@ -73,6 +75,11 @@ def training_mode(model: nn.Module) -> None:
         weights = [*module.parameters(recurse=False)]
         if hasattr(module, "running_mean") and weights and not any(weight.requires_grad for weight in weights):
             module.eval()
+
+
+def load_weights(model: nn.Module, config: Config) -> None:
+    """The weights that a new run begins with, where they exist already."""
+    load_pretrained(model)
 
 
 def seed_generators(seed: int) -> None:

@@ -1,5 +1,7 @@
 """An owner's fine-tuning: a frozen backbone in float32, whose norms the project keeps still, and a head that learns."""
 
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -10,25 +12,39 @@ from data import Batch
 SEPARABLE = True
 
 
+@dataclass(frozen=True)
+class ModelConfig:
+    dropout: float = 0.1
+    hidden: tuple[int, ...] = ()
+
+
 class FineTuned(nn.Module):
-    def __init__(self, classes: int) -> None:
+    def __init__(self, classes: int, config: ModelConfig) -> None:
         super().__init__()
         self.backbone = nn.Sequential(
             nn.Conv2d(1, 32, 3), nn.BatchNorm2d(32), nn.ReLU(), nn.AdaptiveAvgPool2d(3), nn.Flatten()
         )
         self.backbone.requires_grad_(False)
-        self.dropout = nn.Dropout(0.1)
-        self.head = nn.Linear(288, classes)
+        self.dropout = nn.Dropout(config.dropout)
+        sizes = (288, *config.hidden)
+        layers = [nn.Linear(*pair) for pair in pairwise(sizes)]
+        self.head = nn.Sequential(*layers, nn.Linear(sizes[-1], classes))
 
     def forward(self, images: Tensor) -> Tensor:
         return self.head(self.dropout(self.backbone(images)))
 
 
-def build_model(info: dict[str, Any]) -> nn.Module:
-    model = FineTuned(info["classes"])
-    generator = torch.Generator().manual_seed(0)  # the weights that exist already: always the same, and float32
-    model.backbone[0].weight.data = torch.randn(32, 1, 3, 3, generator=generator, dtype=torch.float32) / 3
+def build_model(info: dict[str, Any], config: ModelConfig) -> nn.Module:
+    model = FineTuned(info["classes"], config)
+    model.backbone.float()
     return model.eval()
+
+
+def load_pretrained(model: nn.Module) -> None:
+    generator = torch.Generator().manual_seed(0)  # the weights that exist already: always the same
+    weight = model.backbone[0].weight
+    with torch.no_grad():
+        weight.copy_(torch.randn(32, 1, 3, 3, generator=generator, dtype=torch.float32) / 3)
 
 
 def count(batch: Batch) -> int:

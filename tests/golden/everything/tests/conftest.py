@@ -30,7 +30,8 @@ from config import Config
 from data import DataConfig, augment, load
 from device import find_device, to_device, tree_map, widest
 from loader import First, MicroBatch
-from model import SEPARABLE, build_model, loss
+from model import SEPARABLE, loss
+from model_config import build_model
 from run import Run, build
 
 CPU = torch.device("cpu")
@@ -83,8 +84,8 @@ def default_dtype(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> Iter
 def use_default_dtype(patch: pytest.MonkeyPatch) -> None:
     """Lets the project build models of the default type, whatever type their weights have at first."""
 
-    def build_cast(info: dict[str, Any]) -> nn.Module:
-        built, dtype = build_model(info).to(torch.get_default_dtype()), torch.get_default_dtype()
+    def build_cast(info: dict[str, Any], config: Any) -> nn.Module:
+        built, dtype = build_model(info, config).to(torch.get_default_dtype()), torch.get_default_dtype()
         # Also what the owner turns to float32 on its way into the model.
         built.register_forward_pre_hook(lambda _, *inputs: cast(inputs, dtype), with_kwargs=True)
         return built

@@ -1,6 +1,7 @@
 """Export: every file gives what the model gives, for any batch size, anywhere; and the model can go on training."""
 
 import copy
+import json
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from torch import nn
 
 from data import load
 from export import BATCHES, Example, Export, Exported, call, export_all, export_one, fixed_sizes, samples
-from model import build_model, example_input
+from model import example_input
+from model_config import ModelConfig, build_model
 
 # A program that has only the files, in a folder of its own.
 ELSEWHERE = """
@@ -31,9 +33,9 @@ run["torchscript"] = torch.jit.load("model.torchscript.pt")
 run["aotinductor"] = torch._inductor.aoti_load_package("model_aoti.pt2")
 import json, safetensors.torch, sys
 sys.path.append(sys.argv[1])  # weights alone need the code of the model
-from model import build_model
+from model_config import ModelConfig, build_model
 info = safetensors.safe_open("model.safetensors", "pt").metadata()["info"]
-run["safetensors"] = build_model(json.loads(info)).eval()
+run["safetensors"] = build_model(json.loads(info), ModelConfig()).eval()
 safetensors.torch.load_model(run["safetensors"], "model.safetensors")
 with torch.no_grad():
     torch.save({name: [f(*x) for x in torch.load("inputs.pt")] for name, f in run.items()}, "outputs.pt")
@@ -47,11 +49,12 @@ pytestmark = pytest.mark.slow  # the C++ compiler runs, once for all tests of th
 def exported(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     """The owner's model as it is in training, exported, and what there was before."""
     source, _ = load(data_config(), 0, torch.device("cpu"))
-    model, example = build_model(source.info).train(), example_input(source.fetch(torch.arange(8), 0))
+    model, example = build_model(source.info, ModelConfig()).train(), example_input(source.fetch(torch.arange(8), 0))
     if not example:
         pytest.skip("model.example_input gives no inputs: this model is not exported")
     before, state = copy.deepcopy(model), torch.get_rng_state()
-    table = export_all(model, source.info, example, tmp_path_factory.mktemp("exports"))
+    origin = {"info": json.dumps(source.info), "model_arguments": "[]"}
+    table = export_all(model, origin, example, tmp_path_factory.mktemp("exports"))
     state_after, inputs = torch.get_rng_state(), [samples(example, n) for n in BATCHES + BATCHES]
     with torch.no_grad():
         expected = [call(copy.deepcopy(before).eval(), x) for x in inputs]
@@ -106,7 +109,7 @@ def test_a_missing_package_is_named(package: str, tmp_path: Path, monkeypatch: p
 
 
 def test_a_file_that_differs_is_not_left(tmp_path: Path) -> None:
-    def write(model: nn.Module, example: Example, info: str, path: Path) -> Exported:
+    def write(model: nn.Module, example: Example, origin: dict[str, str], path: Path) -> Exported:
         path.touch()
         return lambda x: model(x) + 1
 
