@@ -176,7 +176,7 @@ def test_a_checkpoint_of_another_model_is_refused(render: Callable[..., Path], t
     project, folder = render(techniques=[]), tmp_path / "run"
     assert warm.train(project, "--run-dir", str(folder), "--max-steps", "2")[0] == 0
     before = (folder / "checkpoints" / "last.pt").read_bytes()
-    change(project, "model.py", "nn.Linear(4 * 64, classes)", "nn.Linear(4 * 64, classes + 1)")
+    change(project, "model.py", "nn.Linear(4 * 2 * width, classes)", "nn.Linear(4 * 2 * width, classes + 1)")
     code, output = warm.train(project, "--resume", "--run-dir", str(folder), "--max-steps", "3")
     assert code == 1 and "of another model" in output and "Traceback" not in output, output
     assert (folder / "checkpoints" / "last.pt").read_bytes() == before
